@@ -1,0 +1,35 @@
+"""Zero-shot tagging of documents with labels from a large taxonomy, learned from metadata alone."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Loaded on first use, so that importing micol stays instant and torch loads only where a model runs.
+_EXPORTS = {
+    "Corpus": "micol.corpus",
+    "Document": "micol.records",
+    "Label": "micol.records",
+    "LabelSpace": "micol.labels",
+    "MetaPath": "micol.metapath",
+    "MicolError": "micol.errors",
+    "Schema": "micol.schema",
+    "Suggestion": "micol.records",
+    "Tagged": "micol.records",
+    "evaluate": "micol.evaluate",
+    "load": "micol.classify",
+    "train": "micol.train",
+}
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'micol' has no attribute {name!r}")
+    return getattr(importlib.import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_EXPORTS]

@@ -1,0 +1,50 @@
+"""The command: one small module a verb, loaded only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from micol.errors import MicolError, UsageError
+
+# In the order in which a newcomer needs them.
+VERBS = ("inspect", "pairs", "train", "suggest", "candidates", "evaluate", "labels", "import")
+
+
+class Verbs(click.Group):
+    """Finds `micol VERB` in `micol.cli.VERB` (`import_` where the verb is a Python keyword)."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        module = importlib.import_module(f"micol.cli.{'import_' if name == 'import' else name}")
+        command: click.Command = module.command
+        return command
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="micol")
+def cli() -> None:
+    """Tags documents with labels from a large taxonomy, without labelled training documents."""
+
+
+def main() -> None:
+    """Runs the command; a failure is one sentence on standard error and exit code 1 (2: misused)."""
+    try:
+        cli(standalone_mode=True)
+    except MicolError as error:
+        print(f"micol: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; point stdout elsewhere so that the interpreter's flush is silent.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        print(f"micol: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,62 @@
+"""Progress on standard error: a bar on a terminal, a plain line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def say(message: str) -> None:
+    """One line for the person who waits."""
+    print(message, file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Counts work done; shows itself only when the work takes longer than a moment."""
+
+    def __init__(self, what: str, total: int | None = None, unit: str = "") -> None:
+        self.what, self.total, self.unit, self.done = what, total, unit, 0
+        self.started = self.last_line = time.monotonic()
+        # delay: work shorter than two seconds needs no bar.
+        self.bar = tqdm(total=total, desc=what, unit=f" {unit}", delay=2) if sys.stderr.isatty() else None
+
+    def advance(self, amount: int = 1) -> None:
+        self.done += amount
+        if self.bar is not None:
+            self.bar.update(amount)
+        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            say(self.line())
+
+    def line(self) -> str:
+        elapsed = time.monotonic() - self.started
+        rate = self.done / max(elapsed, 1e-9)
+        if not self.total:
+            return f"{self.what}: {self.done:,} {self.unit} ({rate:,.0f}/s)"
+        left = (self.total - self.done) / max(rate, 1e-9)
+        return f"{self.what}: {self.done:,} of {self.total:,} {self.unit} ({rate:,.0f}/s, {left:,.0f} s left)"
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def track(items: Iterable[T], what: str, total: int | None = None, unit: str = "") -> Iterator[T]:
+    """Passes items through while showing progress."""
+    with Progress(what, total, unit) as progress:
+        for item in items:
+            yield item
+            progress.advance()
