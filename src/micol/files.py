@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import pyarrow as pa
 
@@ -28,7 +29,9 @@ def open_bytes(path: str | Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if path.suffix == ".zst":
-        return cast(IO[bytes], pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+        # Buffered, for pyarrow's own stream knows no lines.
+        native: Any = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
+        return io.BufferedReader(native, 1 << 20)
     return path.open("rb")
 
 
