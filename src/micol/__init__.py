@@ -18,9 +18,9 @@ _EXPORTS = {
     "Schema": "micol.schema",
     "Suggestion": "micol.records",
     "Tagged": "micol.records",
-    "evaluate": "micol.evaluate",
+    "evaluate": "micol.evaluation",
     "load": "micol.classify",
-    "train": "micol.train",
+    "train": "micol.training",
 }
 __all__ = sorted(_EXPORTS)
 
