@@ -22,7 +22,8 @@ class Progress:
     """Counts work done; shows itself only when the work takes longer than a moment."""
 
     def __init__(self, what: str, total: int | None = None, unit: str = "") -> None:
-        self.what, self.total, self.unit, self.done = what, total, unit, 0
+        self.what, self.total, self.unit, self.remark = what, total, unit, ""
+        self.done = self.before = 0
         self.started = self.last_line = time.monotonic()
         # delay: work shorter than two seconds needs no bar.
         self.bar = tqdm(total=total, desc=what, unit=f" {unit}", delay=2) if sys.stderr.isatty() else None
@@ -35,13 +36,28 @@ class Progress:
             self.last_line = time.monotonic()
             say(self.line())
 
+    def begin_at(self, done: int) -> None:
+        """Starts from work that an earlier run has done."""
+        self.done = self.before = done
+        if self.bar is not None:
+            self.bar.update(done)
+
+    def note(self, text: str) -> None:
+        """A word beside the numbers, such as the loss."""
+        self.remark = text
+        if self.bar is not None:
+            self.bar.set_postfix_str(text, refresh=False)
+
     def line(self) -> str:
-        elapsed = time.monotonic() - self.started
-        rate = self.done / max(elapsed, 1e-9)
-        if not self.total:
-            return f"{self.what}: {self.done:,} {self.unit} ({rate:,.0f}/s)"
-        left = (self.total - self.done) / max(rate, 1e-9)
-        return f"{self.what}: {self.done:,} of {self.total:,} {self.unit} ({rate:,.0f}/s, {left:,.0f} s left)"
+        rate = (self.done - self.before) / max(time.monotonic() - self.started, 1e-9)
+        parts = [f"{rate:,.1f}/s" if rate < 10 else f"{rate:,.0f}/s"]
+        amount = f"{self.done:,} {self.unit}"
+        if self.total:
+            amount = f"{self.done:,} of {self.total:,} {self.unit}"
+            parts.append(f"{(self.total - self.done) / max(rate, 1e-9):,.0f} s left")
+        if self.remark:
+            parts.append(self.remark)
+        return f"{self.what}: {amount} ({', '.join(parts)})"
 
     def close(self) -> None:
         if self.bar is not None:

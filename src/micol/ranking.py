@@ -81,6 +81,16 @@ class Ranking:
         keep = np.arange(len(self.labels)) - self.indptr[rows] < k
         return Ranking(row_bounds(rows[keep], len(self)), self.labels[keep], self.scores[keep])
 
+    def slice(self, start: int, end: int) -> Ranking:
+        """Rows start to end."""
+        first, last = self.indptr[start], self.indptr[end]
+        return Ranking(self.indptr[start : end + 1] - first, self.labels[first:last], self.scores[first:last])
+
+    def restrict(self, allowed: np.ndarray) -> Ranking:
+        """Without the labels that a mask over labels leaves out."""
+        keep = allowed[self.labels]
+        return Ranking(row_bounds(self.rows()[keep], len(self)), self.labels[keep], self.scores[keep])
+
     def union(self, other: Ranking) -> Ranking:
         """The labels of both, row by row; a label that both have keeps the score it has here."""
         if len(self) != len(other):

@@ -1,0 +1,242 @@
+"""The classifier: labels, retrievers and a ranker, saved and loaded as one folder (Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from micol.corpus import Corpus
+from micol.errors import MicolError
+from micol.folder import LabelTable, ModelFolder, resolved_config
+from micol.labels import LabelSpace
+from micol.rank.bi_encoder import BiEncoder
+from micol.rank.cross_encoder import CrossEncoder
+from micol.rank.encoder import Encoder, inference_dtype
+from micol.ranking import Ranking
+from micol.records import Document, Label, Suggestion, Tagged
+from micol.retrieve import BM25, ExactMatcher, retrieve
+from micol.settings import Settings
+
+# Documents in flight at once: memory stays the same however many are tagged.
+BATCH = 512
+
+Documents = Corpus | Iterable[Document | Mapping[str, Any]]
+
+
+class Classifier:
+    """Tags documents: retrieves candidate labels, re-ranks them, returns the best."""
+
+    def __init__(
+        self,
+        labels: LabelSpace,
+        ranker: BiEncoder | CrossEncoder,
+        label_vectors: np.ndarray | None,
+        config: dict[str, Any],
+    ) -> None:
+        if not len(labels):
+            raise MicolError(f"{labels.source}: holds no label, so there is nothing to tag with")
+        self.labels, self.ranker, self.label_vectors, self.config = labels, ranker, label_vectors, config
+
+    @classmethod
+    def build(
+        cls,
+        labels: LabelSpace,
+        ranker: BiEncoder | CrossEncoder,
+        settings: Settings,
+        training: Mapping[str, Any],
+        corpus: Corpus,
+    ) -> Classifier:
+        """A classifier around a ranker that has just been trained."""
+        config = resolved_config(settings, training, corpus, labels)
+        if isinstance(ranker, BiEncoder):
+            config["pooling"] = ranker.pooling
+        config["max_tokens"] = ranker.encoder.max_tokens
+        encoder = ranker.encoder
+        encoder.model.to(inference_dtype(encoder.device))
+        return cls(labels, ranker, embed(ranker, labels.texts(), "embedding labels"), config)
+
+    @cached_property
+    def exact(self) -> ExactMatcher:
+        return ExactMatcher(self.labels.names)
+
+    @cached_property
+    def bm25(self) -> BM25:
+        return BM25(self.labels.texts())
+
+    @cached_property
+    def label_tokens(self) -> list[np.ndarray]:
+        assert isinstance(self.ranker, CrossEncoder)
+        return self.ranker.tokenize(self.labels.texts())
+
+    def suggest(
+        self,
+        documents: Documents,
+        limit: int = 5,
+        *,
+        threshold: float | None = None,
+        candidates: Ranking | None = None,
+        include: Collection[str] = (),
+        exclude: Collection[str] = (),
+    ) -> Iterator[Tagged]:
+        """Yields each document's best labels. `include` and `exclude` name labels, each with its branch.
+
+        `candidates` take the place of retrieval; they hold a row for every document, in order.
+        """
+        allowed = self.allowed(include, exclude)
+        position = 0
+        for batch in batches_of(documents, BATCH):
+            ready = candidates.slice(position, position + len(batch)) if candidates is not None else None
+            position += len(batch)
+            ranking = self.rank([document.text for document in batch], ready, allowed).top(limit)
+            for row, document in enumerate(batch):
+                yield Tagged(document.id, self.suggestions(*ranking.row(row), threshold))
+
+    def suggestions(
+        self, positions: np.ndarray, scores: np.ndarray, threshold: float | None
+    ) -> tuple[Suggestion, ...]:
+        return tuple(
+            Suggestion(self.labels[int(position)].id, self.labels[int(position)].name, float(score))
+            for position, score in zip(positions, scores, strict=True)
+            if threshold is None or score >= threshold
+        )
+
+    def rank(
+        self, texts: list[str], candidates: Ranking | None = None, allowed: np.ndarray | None = None
+    ) -> Ranking:
+        """All candidate labels of each text, best first."""
+        settings = self.config["settings"]
+        dense_top = int(settings["dense_top"])
+        vectors = self.ranker.vectors(texts) if isinstance(self.ranker, BiEncoder) else None
+        if candidates is None:
+            candidates = retrieve(
+                texts,
+                exact=self.exact,
+                bm25=self.bm25,
+                bm25_top=int(settings["bm25_top"]),
+                document_vectors=vectors,
+                label_vectors=self.label_vectors,
+                dense_top=dense_top,
+                allowed=allowed,
+            ).candidates
+        elif allowed is not None:
+            candidates = candidates.restrict(allowed)
+        if isinstance(self.ranker, BiEncoder):
+            assert vectors is not None
+            assert self.label_vectors is not None
+            return self.ranker.rank(vectors, self.label_vectors, candidates)
+        return self.ranker.rank(self.ranker.tokenize(texts), self.label_tokens, candidates)
+
+    def allowed(self, include: Collection[str], exclude: Collection[str]) -> np.ndarray | None:
+        """A mask over labels: the branches of `include` (all labels, where empty) less those of `exclude`."""
+        if not include and not exclude:
+            return None
+        mask = np.full(len(self.labels), not include)
+        for wanted, branches in ((True, include), (False, exclude)):
+            for label in branches:
+                mask[list(self.labels.branch(label))] = wanted
+        if not mask.any():
+            raise MicolError("include and exclude leave no label to suggest; widen one of them")
+        return mask
+
+    def add_labels(self, labels: Iterable[Label]) -> int:
+        """Adds labels; returns how many were embedded."""
+        added = list(labels)
+        known = set(self.labels.ids)
+        for label in added:
+            if label.id in known:
+                raise MicolError(f"label {label.id!r} is there already; use update to change it")
+        return self.replace_labels([*self.labels, *added])
+
+    def update_labels(self, labels: Iterable[Label]) -> int:
+        """Puts labels in the place of those with the same ids; returns how many were embedded again."""
+        changed = {label.id: label for label in labels}
+        for identifier in changed:
+            self.labels.position(identifier)
+        return self.replace_labels([changed.get(label.id, label) for label in self.labels])
+
+    def remove_labels(self, identifiers: Iterable[str]) -> int:
+        """Removes labels; those below them stay, without that parent."""
+        gone = set(identifiers)
+        for identifier in gone:
+            self.labels.position(identifier)
+        return self.replace_labels([label for label in self.labels if label.id not in gone])
+
+    def replace_labels(self, labels: list[Label]) -> int:
+        """Takes a new label space; a label whose text is unchanged keeps its vector to the bit."""
+        space = LabelSpace.from_labels(labels, source=self.labels.source)
+        if not len(space):
+            raise MicolError("the last label cannot be removed: a model needs at least one")
+        embedded = 0
+        vectors = None
+        if self.label_vectors is not None:
+            old = {label.id: (label.text, position) for position, label in enumerate(self.labels)}
+            vectors = np.empty((len(space), self.label_vectors.shape[1]), dtype=self.label_vectors.dtype)
+            new = []
+            for position, label in enumerate(space):
+                text, was = old.get(label.id, (None, 0))
+                if text == label.text:
+                    vectors[position] = self.label_vectors[was]
+                else:
+                    new.append(position)
+            fresh = embed(self.ranker, [space[position].text for position in new])
+            if fresh is not None and new:
+                vectors[new] = fresh
+            embedded = len(new)
+        self.labels, self.label_vectors = space, vectors
+        for name in ("exact", "bm25", "label_tokens"):
+            self.__dict__.pop(name, None)
+        return embedded
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the model folder, whole or not at all."""
+        ModelFolder(Path(folder)).write(
+            self.config, self.ranker.save, LabelTable(self.labels, self.label_vectors)
+        )
+
+    def save_labels(self, folder: str | Path) -> None:
+        """Writes only the labels of a saved model, in one step."""
+        LabelTable(self.labels, self.label_vectors).write(ModelFolder(Path(folder)).labels)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Classifier:
+        model = ModelFolder(Path(folder))
+        config = model.read_config()
+        table = LabelTable.read(model.labels)
+        encoder = Encoder.load(model.encoder, config["max_tokens"])
+        encoder.model.to(inference_dtype(encoder.device))
+        ranker: BiEncoder | CrossEncoder
+        if config["settings"]["architecture"] == "cross":
+            ranker = CrossEncoder.load_head(encoder, model.encoder)
+        else:
+            ranker = BiEncoder(encoder, config["pooling"])
+        return cls(table.labels, ranker, table.vectors, config)
+
+
+def load(folder: str | Path) -> Classifier:
+    """Loads a model folder."""
+    return Classifier.load(folder)
+
+
+def embed(ranker: BiEncoder | CrossEncoder, texts: list[str], what: str | None = None) -> np.ndarray | None:
+    """Label vectors as they are kept, half precision; a cross-encoder has none."""
+    if not isinstance(ranker, BiEncoder):
+        return None
+    return ranker.vectors(texts, what).astype(np.float16)
+
+
+def batches_of(documents: Documents, size: int) -> Iterator[list[Document]]:
+    """Documents in lists of `size`; dictionaries are read as lines of a JSONL file would be."""
+    stream = (as_document(document) for document in documents)
+    while batch := list(islice(stream, size)):
+        yield batch
+
+
+def as_document(document: Document | Mapping[str, Any]) -> Document:
+    if isinstance(document, Document):
+        return document
+    return next(iter(Corpus.from_records([document])))

@@ -1,0 +1,93 @@
+"""Bi-encoder: a vector for each text, cosine for each pair (Eqs. 4 and 5 of the paper)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import normalize
+
+from micol.progress import Progress
+from micol.rank.encoder import INFERENCE_TOKENS, Encoder, batches_by_length
+from micol.rank.packing import Packed
+from micol.ranking import Ranking
+
+POOLINGS = ("cls", "mean")
+
+
+def pool(hidden: torch.Tensor, batch: Packed, pooling: str) -> torch.Tensor:
+    """One vector a sequence, [N, dim], from the token vectors [T, dim]: the [CLS] vector or their mean."""
+    if pooling == "cls":
+        return hidden[batch.starts[:-1].long()]
+    lengths = batch.starts.diff().long()
+    sequence = torch.repeat_interleave(torch.arange(len(lengths), device=hidden.device), lengths)
+    sums = torch.zeros(len(lengths), hidden.shape[1], device=hidden.device, dtype=torch.float32)
+    return sums.index_add(0, sequence, hidden.float()) / lengths[:, None]
+
+
+class BiEncoder:
+    """Encodes each document and each label once; a score is a dot product."""
+
+    architecture = "bi"
+
+    def __init__(self, encoder: Encoder, pooling: str) -> None:
+        self.encoder, self.pooling = encoder, pooling
+
+    def vectors(self, texts: Sequence[str], what: str | None = None) -> np.ndarray:
+        """Unit vectors of the texts, float32 [N, dim]; an empty text gets the zero vector."""
+        tokens = self.encoder.tokenize(texts)
+        out = np.zeros((len(tokens), self.encoder.dimension), dtype=np.float32)
+        lengths = np.array([len(text) + 2 for text in tokens], dtype=np.int64)
+        filled = np.flatnonzero(lengths > 2)
+        budget = INFERENCE_TOKENS[self.encoder.device.type]
+        progress = Progress(what, len(tokens), "texts") if what else None
+        self.encoder.model.eval()
+        with torch.inference_mode():
+            for batch in batches_by_length(lengths[filled], budget):
+                rows = filled[batch]
+                packed = self.encoder.pack([tokens[row] for row in rows]).to(self.encoder.device)
+                pooled = pool(self.encoder.hidden(packed), packed, self.pooling)
+                out[rows] = normalize(pooled.float(), dim=1).cpu().numpy()
+                if progress:
+                    progress.advance(len(rows))
+        if progress:
+            progress.close()
+        return out
+
+    def rank(self, documents: np.ndarray, labels: np.ndarray, candidates: Ranking) -> Ranking:
+        """Re-orders the candidates of each document by cosine."""
+        rows = candidates.rows()
+        scores = np.empty(len(rows), dtype=np.float32)
+        for start in range(0, len(rows), 65_536):
+            part = slice(start, start + 65_536)
+            scores[part] = np.einsum("ij,ij->i", documents[rows[part]], labels[candidates.labels[part]])
+        return Ranking.from_entries(rows, candidates.labels, scores, len(candidates))
+
+    def save(self, folder: Path) -> None:
+        """Writes the encoder so that sentence-transformers loads it as it is."""
+        self.encoder.save(folder)
+        for name, content in sentence_transformers_files(self.encoder, self.pooling).items():
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def sentence_transformers_files(encoder: Encoder, pooling: str) -> dict[str, Any]:
+    """The files that tell sentence-transformers how to pool and where to cut."""
+    return {
+        "modules.json": [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+            {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"},
+        ],
+        "sentence_bert_config.json": {"max_seq_length": encoder.max_tokens, "do_lower_case": False},
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": encoder.dimension,
+            "pooling_mode_cls_token": pooling == "cls",
+            "pooling_mode_mean_tokens": pooling == "mean",
+        },
+    }

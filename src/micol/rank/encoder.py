@@ -1,0 +1,163 @@
+"""A BERT-family encoder and its tokenizer: texts to token sequences to hidden vectors."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from micol.errors import MicolError
+from micol.rank.base import HOW_TO_PROVIDE
+from micol.rank.packing import PACKABLE, PACKED_ATTENTION, Packed, last_hidden_states, pack
+
+# Tokens in one batch of inference: enough to fill the device, little enough to fit it.
+INFERENCE_TOKENS = {"cuda": 65_536, "cpu": 4_096}
+
+
+def best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def inference_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the hardware multiplies it natively, else float32."""
+    if device.type == "cuda":
+        return torch.bfloat16
+    if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():
+        return torch.bfloat16
+    return torch.float32
+
+
+class Encoder:
+    """Turns texts into token sequences and runs them through the model, never padding."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+        limit = getattr(model.config, "max_position_embeddings", max_tokens)
+        if model.config.model_type in PACKABLE - {"bert", "electra"}:
+            limit -= model.config.pad_token_id + 1
+        self.model, self.tokenizer, self.max_tokens = model, tokenizer, min(max_tokens, limit)
+        self.first, self.last = _special_tokens(tokenizer)
+        # RoBERTa-like models put two separators between the texts of a pair.
+        double = model.config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}
+        self.between = [self.last, self.last] if double else [self.last]
+
+    @classmethod
+    def load(
+        cls,
+        source: str | Path,
+        max_tokens: int,
+        *,
+        packed: bool = True,
+        device: torch.device | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Encoder:
+        """Loads a folder or hub id. `packed=False` pads, and so keeps the attention dropout of training."""
+        level = transformers_logging.get_verbosity()
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        try:
+            config = AutoConfig.from_pretrained(str(source))
+            options: dict[str, Any] = {"dtype": dtype}
+            if packed and config.model_type in PACKABLE:
+                options["attn_implementation"] = PACKED_ATTENTION
+            if config.model_type in PACKABLE - {"electra"}:
+                options["add_pooling_layer"] = False
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = AutoModel.from_pretrained(str(source), config=config, **options)
+                tokenizer = AutoTokenizer.from_pretrained(str(source))
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise MicolError(
+                f"{source}: the encoder cannot be loaded ({reason}); {HOW_TO_PROVIDE}"
+            ) from error
+        finally:
+            transformers_logging.set_verbosity(level)
+        if not tokenizer.is_fast:
+            raise MicolError(f"{source}: has no fast tokenizer (tokenizer.json); {HOW_TO_PROVIDE}")
+        return cls(model.to(device or best_device()), tokenizer, max_tokens)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @property
+    def dimension(self) -> int:
+        return int(self.model.config.hidden_size)
+
+    def save(self, folder: Path) -> None:
+        """Writes the encoder in Hugging Face layout, weights as float32 safetensors."""
+        level = transformers_logging.get_verbosity()
+        transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        try:
+            attention = self.model.config._attn_implementation
+            self.model.save_pretrained(folder)
+            self.model.config._attn_implementation = attention
+            self.tokenizer.save_pretrained(folder)
+        finally:
+            transformers_logging.set_verbosity(level)
+
+    def tokenize(self, texts: Sequence[str], limit: int | None = None) -> list[np.ndarray]:
+        """The texts' tokens without special ones, cut so that they fit the encoder with them."""
+        limit = self.max_tokens - 2 if limit is None else limit
+        if not texts:
+            return []
+        encoded = self.tokenizer(
+            list(texts), add_special_tokens=False, truncation=True, max_length=limit,
+            return_attention_mask=False, return_token_type_ids=False, verbose=False,
+        )  # fmt: skip
+        return [np.asarray(ids, dtype=np.int32) for ids in encoded["input_ids"]]
+
+    def pack(self, texts: Sequence[np.ndarray]) -> Packed:
+        """`[CLS] d [SEP]` for every text."""
+        return pack([np.concatenate([[self.first], text, [self.last]]) for text in texts])
+
+    def pack_pairs(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Packed:
+        """`[CLS] d [SEP] t [SEP]` for every pair; the first text ends with its separator."""
+        sequences = [
+            np.concatenate([[self.first], first, self.between, second, [self.last]])
+            for first, second in pairs
+        ]
+        return pack(sequences, firsts=[len(first) + 2 for first, _ in pairs])
+
+    def hidden(self, batch: Packed) -> torch.Tensor:
+        return last_hidden_states(self.model, batch)
+
+
+def _special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
+    first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+    last = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+    if first is None or last is None:
+        raise MicolError("the encoder's tokenizer has no [CLS] and [SEP]; a BERT-family encoder is needed")
+    return int(first), int(last)
+
+
+def batches_by_length(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Positions in batches of at most `budget` tokens, longest first, so that memory peaks at once."""
+    order = np.argsort(-lengths, kind="stable")
+    start = tokens = 0
+    for end, position in enumerate(order):
+        if tokens + lengths[position] > budget and end > start:
+            yield order[start:end]
+            start, tokens = end, 0
+        tokens += lengths[position]
+    if start < len(order):
+        yield order[start:]
+
+
+def saved_pooling(source: str | Path) -> str | None:
+    """How a sentence-transformers folder pools (`cls` or `mean`), or None where it does not say."""
+    path = Path(source) / "1_Pooling" / "config.json"
+    if not path.is_file():
+        return None
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if config.get("pooling_mode") in ("cls", "mean"):
+        return str(config["pooling_mode"])
+    return "cls" if config.get("pooling_mode_cls_token") else "mean"

@@ -1,0 +1,108 @@
+"""Training examples: what a batch holds, and the order in which an epoch visits them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from micol.rank.encoder import Encoder
+
+# Beyond this many put-off examples a batch, looking on costs more than a false negative.
+MOST_CLASHES = 50
+
+
+class Examples(Protocol):
+    """A fixed number of training examples and a way to turn some of them into one batch."""
+
+    def __len__(self) -> int: ...
+
+    def order(self, epoch: int, batch_size: int, seed: int) -> np.ndarray:
+        """The order in which an epoch visits the examples, a function of its arguments alone."""
+
+    def collate(self, numbers: Sequence[int]) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class PairExamples:
+    """Pairs of similar texts for the bi-encoder: anchors and positives are token sequences."""
+
+    encoder: Encoder
+    texts: Sequence[np.ndarray]
+    anchors: np.ndarray
+    positives: np.ndarray
+    # Texts that stem from one document (its title, its abstract) must not meet as negatives.
+    documents: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.anchors)
+
+    def order(self, epoch: int, batch_size: int, seed: int) -> np.ndarray:
+        """Shuffled so that no document occurs twice in a batch, where it would be a false negative."""
+        shuffled = np.random.default_rng((seed, epoch)).permutation(len(self.anchors))
+        sides = (self.documents[self.anchors].tolist(), self.documents[self.positives].tolist())
+        return without_repeats(shuffled.tolist(), sides, batch_size)
+
+    def collate(self, numbers: Sequence[int]) -> dict[str, Any]:
+        chosen = np.concatenate([self.anchors[numbers], self.positives[numbers]])
+        return vars(self.encoder.pack([self.texts[text] for text in chosen]))
+
+
+@dataclass(frozen=True)
+class ListExamples:
+    """For the cross-encoder: a document, the texts set against it, and how much each is to be preferred."""
+
+    encoder: Encoder
+    firsts: Sequence[np.ndarray]
+    seconds: Sequence[np.ndarray]
+    documents: np.ndarray  # [E] into firsts
+    lists: np.ndarray  # [E, 1 + N] into seconds
+    targets: np.ndarray  # [E, 1 + N], rows sum to one
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def order(self, epoch: int, batch_size: int, seed: int) -> np.ndarray:
+        return np.random.default_rng((seed, epoch)).permutation(len(self.documents))
+
+    def collate(self, numbers: Sequence[int]) -> dict[str, Any]:
+        pairs = [
+            (self.firsts[self.documents[number]], self.seconds[second])
+            for number in numbers
+            for second in self.lists[number]
+        ]
+        targets = torch.from_numpy(self.targets[numbers].astype(np.float32))
+        return {**vars(self.encoder.pack_pairs(pairs)), "targets": targets}
+
+
+def without_repeats(shuffled: list[int], sides: tuple[list[int], list[int]], batch_size: int) -> np.ndarray:
+    """Keeps the order but puts off examples whose documents the running batch already holds.
+
+    What cannot be placed without a repeat (a corpus with few documents) closes the order as it is.
+    """
+    order: list[int] = []
+    coming = iter(shuffled)
+    put_off: list[int] = []
+    while True:
+        seen: set[int] = set()
+        clashing: list[int] = []
+        placed = 0
+        waiting = iter(put_off)
+        for number in chain(waiting, coming):
+            documents = {sides[0][number], sides[1][number]}
+            if seen & documents:
+                clashing.append(number)
+                continue
+            seen |= documents
+            order.append(number)
+            placed += 1
+            if placed == batch_size or len(clashing) > MOST_CLASHES * batch_size:
+                break
+        put_off = [*clashing, *waiting]
+        if placed < batch_size:
+            break
+    return np.array([*order, *put_off, *coming], dtype=np.int64)

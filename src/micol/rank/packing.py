@@ -1,0 +1,127 @@
+"""Transformers without padding: the sequences of a batch laid end to end in one row.
+
+Documents differ in length, so a padded batch spends a third or more of its arithmetic on padding. Here a
+batch is one long row of tokens; attention alone needs to know where each sequence begins and ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, PreTrainedModel
+
+# Architectures whose positions are an input and whose attention goes through transformers' interface.
+PACKABLE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
+PACKED_ATTENTION = "micol_packed"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Token sequences laid end to end. T tokens in all, N sequences."""
+
+    ids: torch.Tensor  # [T]
+    types: torch.Tensor  # [T] 0 for the first text, 1 for the second
+    positions: torch.Tensor  # [T] from 0 in each sequence
+    starts: torch.Tensor  # [N + 1] int32, where each sequence begins
+    longest: int
+
+    def to(self, device: torch.device) -> Packed:
+        parts = (self.ids, self.types, self.positions, self.starts)
+        return Packed(*(part.to(device, non_blocking=True) for part in parts), self.longest)
+
+
+def pack(sequences: Sequence[np.ndarray], firsts: Sequence[int] | None = None) -> Packed:
+    """Packs token sequences; `firsts[i]` is the length of the first text where sequence i holds a pair."""
+    lengths = np.fromiter((len(sequence) for sequence in sequences), dtype=np.int64, count=len(sequences))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    positions = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    if firsts is None:
+        types = np.zeros(starts[-1], dtype=np.int64)
+    else:
+        types = (positions >= np.repeat(np.asarray(firsts), lengths)).astype(np.int64)
+    return Packed(
+        ids=torch.from_numpy(np.concatenate(sequences).astype(np.int64)),
+        types=torch.from_numpy(types),
+        positions=torch.from_numpy(positions),
+        starts=torch.from_numpy(starts.astype(np.int32)),
+        longest=int(lengths.max()),
+    )
+
+
+def slice_sequences(batch: Packed, start: int, end: int) -> Packed:
+    """Sequences start to end of a batch."""
+    starts = batch.starts[start : end + 1]
+    tokens = slice(int(starts[0]), int(starts[-1]))
+    return Packed(
+        batch.ids[tokens], batch.types[tokens], batch.positions[tokens], starts - starts[0], batch.longest
+    )
+
+
+def packed_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,  # [1, heads, T, dim]
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    packed_starts: torch.Tensor,
+    packed_longest: int,
+    dropout: float = 0.0,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention within each packed sequence. On CUDA, flash attention, which knows no dropout."""
+    if query.is_cuda:
+        from torch.nn.attention.varlen import varlen_attn
+
+        rows = (part[0].transpose(0, 1).contiguous() for part in (query, key, value))  # [T, heads, dim]
+        out = varlen_attn(*rows, packed_starts, packed_starts, packed_longest, packed_longest)
+        return out.unsqueeze(0), None  # [1, T, heads, dim]
+    lengths = packed_starts.diff().tolist()
+    parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
+    attended = [scaled_dot_product_attention(q, k, v, dropout_p=dropout) for q, k, v in parts]
+    return torch.cat(attended, dim=2).transpose(1, 2), None
+
+
+AttentionInterface.register(PACKED_ATTENTION, packed_attention)
+
+
+def can_pack(model: PreTrainedModel) -> bool:
+    return model.config.model_type in PACKABLE
+
+
+def last_hidden_states(model: PreTrainedModel, batch: Packed) -> torch.Tensor:
+    """The last layer's vectors of every token of the batch, [T, dim]."""
+    if not can_pack(model) or model.config._attn_implementation != PACKED_ATTENTION:
+        return _padded_hidden_states(model, batch)
+    # RoBERTa-like models count positions from after the padding index.
+    first_position = 0 if model.config.model_type in {"bert", "electra"} else model.config.pad_token_id + 1
+    types = batch.types if model.config.type_vocab_size > 1 else torch.zeros_like(batch.types)
+    out = model(
+        input_ids=batch.ids[None],
+        token_type_ids=types[None],
+        position_ids=batch.positions[None] + first_position,
+        packed_starts=batch.starts,
+        packed_longest=batch.longest,
+    )
+    hidden: torch.Tensor = out.last_hidden_state[0]
+    return hidden
+
+
+def _padded_hidden_states(model: PreTrainedModel, batch: Packed) -> torch.Tensor:
+    """The same through an ordinary padded batch, for other architectures and for attention dropout."""
+    lengths = batch.starts.diff().long()
+    mask = torch.arange(batch.longest, device=batch.ids.device)[None] < lengths[:, None]  # [N, longest]
+    ids = torch.full(mask.shape, model.config.pad_token_id or 0, device=batch.ids.device)
+    ids[mask] = batch.ids
+    inputs = {"input_ids": ids, "attention_mask": mask.long()}
+    if getattr(model.config, "type_vocab_size", 0) > 1:
+        types = torch.zeros_like(ids)
+        types[mask] = batch.types
+        inputs["token_type_ids"] = types
+    hidden: torch.Tensor = model(**inputs).last_hidden_state[mask]
+    return hidden

@@ -1,0 +1,310 @@
+"""Trains an encoder on examples: transformers' Trainer, with packed batches and our two losses.
+
+The Trainer brings checkpoints, resuming, mixed precision, several GPUs and TensorBoard. What is ours is the
+batch (sequences laid end to end), the order of examples, the losses, and the progress lines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch.utils.data import Dataset, Sampler
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from micol.errors import MicolError
+from micol.progress import Progress
+from micol.rank.bi_encoder import pool
+from micol.rank.encoder import Encoder, inference_dtype
+from micol.rank.examples import Examples
+from micol.rank.losses import info_nce, listwise
+from micol.rank.packing import Packed, slice_sequences
+from micol.settings import Settings
+
+
+class BiModule(torch.nn.Module):
+    """The encoder with pooling, as the Trainer wants to see it."""
+
+    def __init__(self, encoder: Encoder, pooling: str) -> None:
+        super().__init__()
+        self.model, self.encoder, self.pooling = encoder.model, encoder, pooling
+
+    def forward(self, **batch: Any) -> torch.Tensor:
+        packed = Packed(**batch)
+        return pool(self.encoder.hidden(packed), packed, self.pooling)
+
+
+class CrossModule(torch.nn.Module):
+    """The encoder with its linear score."""
+
+    def __init__(self, encoder: Encoder, head: torch.nn.Linear) -> None:
+        super().__init__()
+        self.model, self.encoder, self.head = encoder.model, encoder, head
+
+    def forward(self, **batch: Any) -> torch.Tensor:
+        packed = Packed(**batch)
+        cls_vectors = self.encoder.hidden(packed)[packed.starts[:-1].long()]
+        return self.head(cls_vectors)[:, 0]
+
+
+class EpochOrder(Sampler[int]):
+    """The examples' own order, anew in each epoch, the same again after a restart."""
+
+    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
+        self.examples, self.batch_size, self.seed, self.epoch = examples, batch_size, seed, 0
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self.examples.order(self.epoch, self.batch_size, self.seed).tolist()
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+
+class Numbers(Dataset[int]):
+    """0, 1, 2, …: the collator looks the examples up."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, number: int) -> int:
+        return number
+
+
+class ContrastiveTrainer(Trainer):
+    """The Trainer with our order, batches and losses."""
+
+    def __init__(
+        self,
+        module: BiModule | CrossModule,
+        settings: Settings,
+        train: Examples,
+        validation: Examples | None,
+        **options: Any,
+    ) -> None:
+        self.settings, self.examples, self.validation = settings, train, validation
+        super().__init__(
+            model=module,
+            train_dataset=Numbers(len(train)),
+            eval_dataset=Numbers(len(validation)) if validation else None,
+            data_collator=train.collate,
+            **options,
+        )
+
+    def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        """The mean loss over the validation examples, in batches like those of training."""
+        assert self.validation is not None
+        order = self.validation.order(0, self.settings.batch_size, self.settings.seed)
+        self.model.eval()
+        total = 0.0
+        with torch.no_grad(), self.compute_loss_context_manager():
+            for start in range(0, len(order), self.settings.batch_size):
+                numbers = order[start : start + self.settings.batch_size]
+                batch = self._prepare_inputs(self.validation.collate(numbers))
+                total += float(self.compute_loss(self.model, batch)) * len(numbers)
+        metrics = {"eval_loss": total / len(order)}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _get_train_sampler(self, *_: Any) -> EpochOrder:
+        return EpochOrder(self.examples, self.settings.batch_size, self.settings.seed)
+
+    def compute_loss(
+        self, model: torch.nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any
+    ) -> Any:
+        targets = inputs.pop("targets", None)
+        if targets is None:
+            anchors, positives = model(**inputs).chunk(2)
+            loss = info_nce(anchors, positives, self.settings.temperature)
+        else:
+            loss = listwise(model(**inputs).view(targets.shape), targets)
+        return (loss, None) if return_outputs else loss
+
+    def training_step(self, model: torch.nn.Module, inputs: dict[str, Any], *rest: Any) -> torch.Tensor:
+        if not self.settings.gradient_cache or "targets" in inputs:
+            return super().training_step(model, inputs, *rest)
+        return self.cached_step(model, self._prepare_inputs(inputs))
+
+    def cached_step(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        """Gradient caching (GradCache): a large batch of in-batch negatives in the memory of a small one.
+
+        The vectors of all sequences come first, without a graph; the loss gives each vector's gradient; each
+        small part is then run again with a graph and given its vectors' gradients.
+        """
+        model.train()
+        batch = Packed(**inputs)
+        size = self.settings.gradient_cache
+        parts = [slice_sequences(batch, at, at + size) for at in range(0, len(batch.starts) - 1, size)]
+        states, vectors = [], []
+        with torch.no_grad(), self.compute_loss_context_manager():
+            for part in parts:
+                states.append(RandomState(self.args.device))
+                vectors.append(model(**vars(part)))
+        leaf = torch.cat(vectors).detach().requires_grad_()
+        loss = info_nce(*leaf.chunk(2), self.settings.temperature)
+        loss.backward()
+        for part, state, gradient in zip(
+            parts, states, leaf.grad.split([len(v) for v in vectors]), strict=True
+        ):
+            # The same dropout as in the first pass.
+            state.restore()
+            with self.compute_loss_context_manager():
+                again = model(**vars(part))
+            self.accelerator.backward((again * gradient).sum())
+        return loss.detach()
+
+
+class RandomState:
+    """The random generators as they stand now."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.cpu = torch.get_rng_state()
+        self.cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+
+    def restore(self) -> None:
+        torch.set_rng_state(self.cpu)
+        if self.cuda is not None:
+            torch.cuda.set_rng_state(self.cuda, self.device)
+
+
+class ShowProgress(TrainerCallback):
+    """A bar or plain lines with the loss, the rate and the time left; stops when the loss is no number."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.progress: Progress | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self.progress = Progress(self.what, state.max_steps, "steps")
+        self.progress.begin_at(state.global_step)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        if self.progress:
+            self.progress.advance()
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Any = None,
+        **_: Any,
+    ) -> None:
+        loss = (logs or {}).get("loss")
+        if loss is None or self.progress is None:
+            return
+        if not math.isfinite(float(loss)):
+            raise MicolError(
+                f"the training loss became {loss} at step {state.global_step}; lower the learning rate "
+                f"(now {args.learning_rate:g}) or raise the temperature"
+            )
+        self.progress.note(f"loss {float(loss):.3f}")
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        if self.progress:
+            self.progress.close()
+
+
+def fit(
+    module: BiModule | CrossModule,
+    settings: Settings,
+    train: Examples,
+    validation: Examples | None,
+    checkpoints: Path,
+    *,
+    resume: bool = False,
+    tensorboard: bool = False,
+    what: str = "training",
+) -> list[dict[str, Any]]:
+    """Trains the module in place and returns the log: steps with their losses."""
+    steps = max(1, math.ceil(len(train) / settings.batch_size)) * settings.epochs
+    device = module.encoder.device
+    every = max(1, min(500, math.ceil(steps / 10)))
+    choose_best = settings.keep_best and validation is not None
+    arguments = TrainingArguments(
+        output_dir=str(checkpoints),
+        per_device_train_batch_size=settings.batch_size,
+        per_device_eval_batch_size=settings.batch_size,
+        num_train_epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        warmup_steps=int(settings.warmup * steps),
+        lr_scheduler_type="linear",
+        optim="adamw_torch_fused" if device.type == "cuda" else "adamw_torch",
+        bf16=settings.bf16 and inference_dtype(device) == torch.bfloat16,
+        use_cpu=device.type == "cpu",
+        eval_strategy="steps" if choose_best else "no",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        load_best_model_at_end=choose_best,
+        metric_for_best_model="loss" if choose_best else None,
+        greater_is_better=False if choose_best else None,
+        logging_steps=max(1, steps // 100),
+        logging_nan_inf_filter=False,
+        disable_tqdm=True,
+        report_to=["tensorboard"] if tensorboard else [],
+        remove_unused_columns=False,
+        dataloader_num_workers=2 if device.type == "cuda" else 0,
+        seed=settings.seed,
+        log_level="error",
+    )
+    if settings.compile:
+        module.model.compile(dynamic=True)
+    trainer = ContrastiveTrainer(
+        module, settings, train, validation, args=arguments, callbacks=[ShowProgress(what)]
+    )
+    trainer.remove_callback(PrinterCallback)
+    start = newest_checkpoint(checkpoints) if resume else None
+    trainer.train(resume_from_checkpoint=str(start) if start else None)
+    return list(trainer.state.log_history)
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that is whole: a process killed while writing leaves one that is not."""
+    numbered = [
+        (int(path.name.removeprefix("checkpoint-")), path)
+        for path in folder.glob("checkpoint-*")
+        if path.name.removeprefix("checkpoint-").isdigit()
+    ]
+    return next((path for _, path in sorted(numbered, reverse=True) if is_whole(path)), None)
+
+
+def is_whole(checkpoint: Path) -> bool:
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        with safe_open(checkpoint / "model.safetensors", framework="pt") as weights:
+            weights.keys()
+        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
+            # The directory of a zip archive stands at its end, so a cut-off file has none.
+            zipfile.ZipFile(checkpoint / name).close()
+    except (OSError, ValueError, SafetensorError, zipfile.BadZipFile):
+        return False
+    return True

@@ -1,0 +1,112 @@
+"""Every setting of training, visible at once, and the named recipes that fill them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from micol.errors import UsageError
+
+ARCHITECTURES = ("bi", "cross")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The resolved settings of one training run; saved with the model."""
+
+    architecture: str
+    path: str
+    recipe: str
+    pairs: int = 50_000
+    validation_pairs: int = 1_000
+    sampling: str = "uniform"
+    # Share of pairs that are a title against the abstract of the same document: a label is short, a
+    # document long, and metadata pairs are long against long.
+    title_pairs: float = 0.0
+    max_tokens: int = 256
+    pooling: str = "auto"
+    batch_size: int = 256
+    gradient_cache: int = 0
+    epochs: int = 1
+    learning_rate: float = 2e-5
+    warmup: float = 0.1
+    weight_decay: float = 0.0
+    temperature: float = 0.05
+    # Cross-encoder: where the second texts and what to prefer among them come from.
+    negatives: int = 1
+    teacher: str = "none"
+    # Share of the way from the untrained to the trained weights at which the model is saved.
+    interpolate: float = 1.0
+    keep_best: bool = False
+    attention_dropout: bool = False
+    bf16: bool = True
+    compile: bool = False
+    bm25_top: int = 50
+    dense_top: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive = (
+            "pairs",
+            "max_tokens",
+            "batch_size",
+            "epochs",
+            "learning_rate",
+            "temperature",
+            "negatives",
+        )
+        for name in positive:
+            if getattr(self, name) <= 0:
+                raise UsageError(f"{name} must be above 0, got {getattr(self, name)}")
+        for name in ("title_pairs", "warmup", "interpolate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        choices = {
+            "architecture": ARCHITECTURES,
+            "pooling": ("auto", "cls", "mean"),
+            "sampling": ("uniform", "node-first", "rarity"),
+            "teacher": ("none", "bi"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UsageError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.teacher != "none" and self.architecture != "cross":
+            raise UsageError("teacher is a setting of the cross-encoder; leave it out for the bi-encoder")
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+# The paper's appendix A.3. Its learning rate is not printed; 5e-5 is BERT's usual one.
+PAPER: Mapping[str, Mapping[str, Any]] = {
+    "bi": {
+        "pairs": 50_000, "validation_pairs": 5_000, "batch_size": 8, "max_tokens": 256, "pooling": "cls",
+        "epochs": 3, "learning_rate": 5e-5, "warmup": 0.0, "keep_best": True, "attention_dropout": True,
+    },
+    "cross": {
+        "pairs": 50_000, "validation_pairs": 5_000, "batch_size": 4, "max_tokens": 512, "negatives": 1,
+        "epochs": 3, "learning_rate": 5e-5, "warmup": 0.0, "keep_best": True, "attention_dropout": True,
+    },
+}  # fmt: skip
+
+BEST: Mapping[str, Mapping[str, Any]] = {
+    "bi": {"title_pairs": 0.5, "interpolate": 0.7},
+    "cross": {"max_tokens": 384, "batch_size": 32, "pairs": 20_000, "negatives": 7, "teacher": "bi"},
+}
+
+RECIPES = {"paper": PAPER, "best": BEST}
+
+
+def resolve(architecture: str, path: str, recipe: str, given: Mapping[str, Any]) -> Settings:
+    """The recipe's settings with the given ones in their place; unknown names raise."""
+    if recipe not in RECIPES:
+        raise UsageError(f"recipe must be one of {', '.join(RECIPES)}, got {recipe!r}")
+    if architecture not in ARCHITECTURES:
+        raise UsageError(f"architecture must be one of {', '.join(ARCHITECTURES)}, got {architecture!r}")
+    known = {field.name for field in fields(Settings)}
+    for name in given:
+        if name not in known:
+            raise UsageError(f"unknown setting {name!r}; there are {', '.join(sorted(known))}")
+    settings = Settings(architecture, path, recipe, **RECIPES[recipe][architecture])
+    return replace(settings, **given)

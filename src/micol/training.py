@@ -1,0 +1,299 @@
+"""Pairs to a trained ranker: the paper's Algorithm 1, for both architectures."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+
+from micol.classify import Classifier
+from micol.corpus import Corpus
+from micol.errors import MicolError
+from micol.labels import LabelSpace
+from micol.metapath import MetaPath
+from micol.pairs import Pairs, draw_pairs
+from micol.plots import plot_losses
+from micol.progress import say
+from micol.rank.base import resolve_base
+from micol.rank.bi_encoder import BiEncoder
+from micol.rank.cross_encoder import CrossEncoder
+from micol.rank.distill import teacher_lists
+from micol.rank.encoder import Encoder, saved_pooling
+from micol.rank.examples import ListExamples, PairExamples
+from micol.rank.trainer import BiModule, CrossModule, fit
+from micol.settings import Settings, resolve
+
+# Of the pairs that exist, at most this share is held back for validation.
+MOST_VALIDATION = 0.1
+
+
+def train(
+    corpus: Corpus,
+    labels: LabelSpace,
+    path: str,
+    architecture: str = "bi",
+    *,
+    recipe: str = "best",
+    base: str | None = None,
+    ready_pairs: Pairs | None = None,
+    output: str | Path | None = None,
+    resume: bool = False,
+    init_only: bool = False,
+    tensorboard: bool = False,
+    **given: Any,
+) -> Classifier:
+    """Trains on the documents' metadata alone and returns a classifier; with `output`, saves it there.
+
+    `ready_pairs` are used in place of drawn ones. Any setting of `micol.settings.Settings` may be given by name.
+    Interrupted, the same call with `resume=True` goes on from the newest whole checkpoint beside `output`.
+    """
+    settings = resolve(architecture, path, recipe, given)
+    source = resolve_base(base)
+    record = {"base": base or Path(source).name if Path(source).exists() else source}
+    with training_folder(output, resume) as folder:
+        if init_only:
+            ranker: BiEncoder | CrossEncoder = untrained(source, settings)
+            log: list[dict[str, Any]] = []
+        else:
+            pairs = pairs_for(corpus, settings) if ready_pairs is None else ready_pairs
+            fit_ranker = fit_bi if architecture == "bi" else fit_cross
+            with clear_failures(folder):
+                ranker, log = fit_ranker(corpus, labels, pairs, source, settings, folder, resume, tensorboard)
+            record["pairs_used"] = len(pairs.anchor)
+        classifier = Classifier.build(labels, ranker, settings, record, corpus)
+        if output is not None:
+            classifier.save(output)
+            if log:
+                plot_losses(log, Path(output) / "training.png")
+    return classifier
+
+
+def pairs_for(corpus: Corpus, settings: Settings) -> Pairs:
+    """Draws the pairs of the settings' meta-path, those for validation included."""
+    wanted = settings.pairs + (settings.validation_pairs if settings.keep_best else 0)
+    pairs = draw_pairs(
+        corpus.network(), MetaPath(settings.path), wanted, seed=settings.seed, method=settings.sampling
+    )
+    if not len(pairs.anchor):
+        raise MicolError(
+            f"{corpus.source}: no document reaches another by {settings.path}, so there is nothing to train "
+            "on; see `micol inspect` for the paths that do"
+        )
+    if len(pairs.anchor) < wanted:
+        say(f"only {len(pairs.anchor):,} pairs exist by {settings.path}; training on those")
+    return pairs
+
+
+def load_encoder(source: str, settings: Settings) -> Encoder:
+    return Encoder.load(source, settings.max_tokens, packed=not settings.attention_dropout)
+
+
+def pooling_of(source: str, settings: Settings) -> str:
+    """As set, else as the base was trained, else the mean."""
+    return settings.pooling if settings.pooling != "auto" else saved_pooling(source) or "mean"
+
+
+def untrained(source: str, settings: Settings) -> BiEncoder:
+    if settings.architecture == "cross":
+        raise MicolError(
+            "an untrained cross-encoder has no score (its linear layer is random); use --architecture bi"
+        )
+    return BiEncoder(load_encoder(source, settings), pooling_of(source, settings))
+
+
+def fit_bi(
+    corpus: Corpus,
+    labels: LabelSpace,
+    pairs: Pairs,
+    source: str,
+    settings: Settings,
+    folder: Path,
+    resume: bool,
+    tensorboard: bool,
+) -> tuple[BiEncoder, list[dict[str, Any]]]:
+    """Eq. 10 on metadata pairs, with titles against abstracts mixed in where the settings ask for it."""
+    torch.manual_seed(settings.seed)
+    encoder = load_encoder(source, settings)
+    pooling = pooling_of(source, settings)
+    before = {name: weight.detach().cpu().clone() for name, weight in encoder.model.state_dict().items()}
+    training, validation = split(pairs, settings)
+    log = fit(
+        BiModule(encoder, pooling),
+        settings,
+        pair_examples(encoder, corpus, training, settings),
+        pair_examples(encoder, corpus, validation, settings) if validation else None,
+        folder / "bi",
+        resume=resume,
+        tensorboard=tensorboard,
+        what=f"training on {settings.path}",
+    )
+    interpolate(encoder.model, before, settings.interpolate)
+    return BiEncoder(encoder, pooling), log
+
+
+def split(pairs: Pairs, settings: Settings) -> tuple[Pairs, Pairs | None]:
+    """Pairs to train on and, where the best checkpoint is kept, pairs to judge it by."""
+    if not settings.keep_best:
+        return pairs, None
+    held = max(1, min(settings.validation_pairs, int(len(pairs.anchor) * MOST_VALIDATION)))
+    if len(pairs.anchor) <= held:
+        raise MicolError(f"{len(pairs.anchor)} pair(s) are too few to hold any back for validation")
+    first, last = slice(None, -held), slice(-held, None)
+    return (
+        Pairs(pairs.anchor[first], pairs.positive[first], pairs.exhausted),
+        Pairs(pairs.anchor[last], pairs.positive[last], pairs.exhausted),
+    )
+
+
+def pair_examples(encoder: Encoder, corpus: Corpus, pairs: Pairs, settings: Settings) -> PairExamples:
+    """Metadata pairs, of which a share is replaced by (title, abstract) of the anchor."""
+    anchors, positives = pairs.anchor, pairs.positive
+    documents, inverse = np.unique(np.concatenate([anchors, positives]), return_inverse=True)
+    texts = encoder.tokenize(corpus.texts(documents))
+    anchor_texts, positive_texts = np.split(inverse, 2)
+    owners = documents
+    chosen = np.zeros(len(anchors), dtype=bool)
+    if settings.title_pairs:
+        chosen = np.random.default_rng((settings.seed, 1)).random(len(anchors)) < settings.title_pairs
+        parts = corpus.table.select(["title", "abstract"]).take(anchors[chosen]).to_pydict()
+        both = np.array(
+            [bool(t and a) for t, a in zip(parts["title"], parts["abstract"], strict=True)], dtype=bool
+        )
+        chosen[np.flatnonzero(chosen)[~both]] = False
+        for side, target in (("title", anchor_texts), ("abstract", positive_texts)):
+            target[chosen] = len(texts) + np.arange(both.sum())
+            texts += encoder.tokenize([text for text, keep in zip(parts[side], both, strict=True) if keep])
+            owners = np.concatenate([owners, anchors[chosen]])
+    return PairExamples(encoder, texts, anchor_texts, positive_texts, owners)
+
+
+def interpolate(model: torch.nn.Module, before: dict[str, torch.Tensor], share: float) -> None:
+    """Moves the weights back towards the untrained ones: what the base knew and training forgot returns."""
+    if share == 1.0:
+        return
+    with torch.no_grad():
+        for name, weight in model.state_dict().items():
+            if weight.is_floating_point():
+                weight.lerp_(before[name].to(weight.device), 1.0 - share)
+
+
+def fit_cross(
+    corpus: Corpus,
+    labels: LabelSpace,
+    pairs: Pairs,
+    source: str,
+    settings: Settings,
+    folder: Path,
+    resume: bool,
+    tensorboard: bool,
+) -> tuple[CrossEncoder, list[dict[str, Any]]]:
+    """Eq. 12: against random documents as in the paper, or taught by the bi-encoder of the same pairs."""
+    if settings.teacher == "bi":
+        return fit_taught_cross(corpus, labels, pairs, source, settings, folder, resume, tensorboard)
+    torch.manual_seed(settings.seed)
+    cross = CrossEncoder.untrained(load_encoder(source, settings), settings.seed)
+    training, validation = split(pairs, settings)
+    log = fit(
+        CrossModule(cross.encoder, cross.head),
+        settings,
+        random_negatives(cross, corpus, training, settings),
+        random_negatives(cross, corpus, validation, settings) if validation else None,
+        folder / "cross",
+        resume=resume,
+        tensorboard=tensorboard,
+        what=f"training on {settings.path}",
+    )
+    return cross, log
+
+
+def random_negatives(cross: CrossEncoder, corpus: Corpus, pairs: Pairs, settings: Settings) -> ListExamples:
+    """Each anchor with its positive first, then documents drawn from the whole corpus."""
+    generator = np.random.default_rng((settings.seed, 2))
+    negatives = generator.integers(len(corpus), size=(len(pairs.anchor), settings.negatives))
+    lists = np.concatenate([pairs.positive[:, None], negatives], axis=1)
+    documents, inverse = np.unique(
+        np.concatenate([pairs.anchor[:, None], lists], axis=1), return_inverse=True
+    )
+    inverse = inverse.reshape(len(lists), -1)
+    tokens = cross.tokenize(corpus.texts(documents))
+    targets = np.zeros(lists.shape, dtype=np.float32)
+    targets[:, 0] = 1.0
+    return ListExamples(cross.encoder, tokens, tokens, inverse[:, 0], inverse[:, 1:], targets)
+
+
+def fit_taught_cross(
+    corpus: Corpus,
+    labels: LabelSpace,
+    pairs: Pairs,
+    source: str,
+    settings: Settings,
+    folder: Path,
+    resume: bool,
+    tensorboard: bool,
+) -> tuple[CrossEncoder, list[dict[str, Any]]]:
+    """A bi-encoder learns from the pairs and teaches the cross-encoder to rank candidate labels."""
+    bi_settings = resolve("bi", settings.path, settings.recipe, {"seed": settings.seed})
+    teacher, _ = fit_bi(corpus, labels, pairs, source, bi_settings, folder, resume, tensorboard)
+    documents = np.random.default_rng((settings.seed, 3)).permutation(len(corpus))[: settings.pairs]
+    texts = corpus.texts(documents)
+    documents_of, lists, targets = teacher_lists(teacher, texts, labels, settings)
+    torch.manual_seed(settings.seed)
+    encoder = Encoder(teacher.encoder.model, teacher.encoder.tokenizer, settings.max_tokens)
+    cross = CrossEncoder.untrained(encoder, settings.seed)
+    examples = ListExamples(
+        encoder, cross.tokenize(texts), cross.tokenize(labels.texts()), documents_of, lists, targets
+    )
+    log = fit(
+        CrossModule(encoder, cross.head),
+        settings,
+        examples,
+        None,
+        folder / "cross",
+        resume=resume,
+        tensorboard=tensorboard,
+        what="training the cross-encoder",
+    )
+    return cross, log
+
+
+@contextmanager
+def training_folder(output: str | Path | None, resume: bool) -> Iterator[Path]:
+    """Where checkpoints live while training runs: beside the output, and gone once the model is saved."""
+    if output is None:
+        with tempfile.TemporaryDirectory(prefix="micol-training-") as name:
+            yield Path(name)
+        return
+    folder = Path(f"{Path(output)}.training")
+    if folder.exists() and not resume:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def clear_failures(folder: Path) -> Iterator[None]:
+    """Turns a full disk or a full device into a sentence."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise MicolError(
+            "the device has too little memory for this batch; lower batch_size, or set gradient_cache"
+        ) from error
+    except (OSError, SafetensorError) as error:
+        raise MicolError(
+            f"{folder}: a checkpoint could not be written ({error}); free disk space, then --resume"
+        ) from error
+    except RuntimeError as error:
+        if "PytorchStreamWriter" not in str(error):
+            raise
+        raise MicolError(
+            f"{folder}: a checkpoint could not be written; free disk space, then --resume"
+        ) from error
