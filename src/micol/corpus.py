@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -12,50 +10,66 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from micol import jsonl
-from micol.errors import MicolError
-from micol.files import replacing
-from micol.layout import LINE, Layout, Problems, csr, rows_of
+from micol import columns, tables
+from micol.cache import Kept, Place, is_worth_it
+from micol.errors import MicolError, UsageError
+from micol.files import STANDARD_INPUT, suffixes
+from micol.layout import LINE, Layout, Problems, table_of
 from micol.records import Document
 from micol.schema import DEFAULT_SCHEMA, Schema
 
 if TYPE_CHECKING:
     from micol.network import Network
 
-Paths = str | Path | Sequence[str | Path]
+TEXTS = ("title", "abstract")
+CITATIONS, LABELS = "citations", "labels"
+# The original MICoL release calls its fields so; its papers have a `text` instead of title and abstract.
+RELEASE_KEYS = {
+    "id": "paper",
+    "authors": "author",
+    "references": "reference",
+    CITATIONS: "citation",
+    LABELS: "label",
+}
+Positions = Sequence[int] | np.ndarray
 
 
 class Corpus:
     """Documents of one schema, in the order of their files, each id once."""
 
-    def __init__(self, table: pa.Table, schema: Schema, source: str, skipped: Sequence[str] = ()) -> None:
-        self.table, self.schema, self.source, self.skipped = table, schema, source, list(skipped)
+    def __init__(self, table: pa.Table, schema: Schema, source: str, skipped: Iterable[str] = ()) -> None:
+        self.table, self.schema, self.source = table, schema, source
+        # What was left out under skip_bad, one message each: records, or a document's reference to itself.
+        self.skipped = list(skipped)
 
     @classmethod
     def read(
         cls,
-        paths: Paths,
+        paths: str | Path | Sequence[str | Path],
         schema: Schema = DEFAULT_SCHEMA,
         *,
         skip_bad: bool = False,
         text: bool = True,
         cache: bool = True,
     ) -> Corpus:
-        """Reads JSON Lines (.jsonl, .gz, .zst, `-`) or Parquet; `text=False` leaves the texts unread."""
-        many = [paths] if isinstance(paths, str | Path) else list(paths)
-        tables, skipped = [], []
-        for path in many:
-            problems = Problems(str(path), skip_bad)
-            layout = _layout(schema, text)
-            if str(path).endswith(".parquet"):
-                raw = pq.read_table(path)
-                tables.append(rows_of(raw.to_pylist(), layout, problems))
-            else:
-                tables.append(jsonl.read(path, layout, problems))
-            skipped += problems.skipped
-        return cls._checked(pa.concat_tables(tables), schema, ", ".join(map(str, many)), skipped)
+        """Reads JSON Lines (plain, .gz, .zst, or `-`: standard input), Parquet, or Annif's .tsv and folders.
+
+        skip_bad: leave bad records out and list them in `skipped`, instead of stopping at the first.
+        text: False leaves titles and abstracts unread (they are empty), which is quicker.
+        cache: keep the table of a large file in the user's cache folder, and take it from there next time.
+        """
+        sources = [paths] if isinstance(paths, str | Path) else list(paths)
+        if not sources:
+            raise UsageError("no documents to read; give at least one file")
+        layout = document_layout(schema, text)
+        problems = [Problems(str(source), skip_bad, unit_of(source)) for source in sources]
+        read = [
+            read_source(source, layout, found, cache) for source, found in zip(sources, problems, strict=True)
+        ]
+        table = read[0] if len(read) == 1 else tables.without_repeats(read, layout, problems)
+        skipped = [message for found in problems for message in found.skipped]
+        return cls(finished(table, layout), schema, ", ".join(map(str, sources)), skipped)
 
     @classmethod
     def from_records(
@@ -66,63 +80,47 @@ class Corpus:
         source: str = "records",
     ) -> Corpus:
         """A corpus from dictionaries of the same form as the lines of a JSONL file."""
-        problems = Problems(source, skip_bad=False, unit="record")
-        return cls._checked(rows_of(records, _layout(schema, text=True), problems), schema, source, [])
-
-    @classmethod
-    def _checked(cls, table: pa.Table, schema: Schema, source: str, skipped: list[str]) -> Corpus:
-        seen: set[str] = set()
-        for identifier in table["id"].to_pylist():
-            if identifier in seen:
-                raise MicolError(
-                    f"{source}: the id {identifier!r} is given twice; give each document its own"
-                )
-            seen.add(identifier)
-        abstracts = [
-            abstract or text
-            for abstract, text in zip(table["abstract"].to_pylist(), table["text"].to_pylist(), strict=True)
-        ]
-        table = table.set_column(2, "abstract", pa.chunked_array([pa.array(abstracts, pa.string())]))
-        return cls(table.drop_columns([LINE, "text"]).combine_chunks(), schema, source, skipped)
+        layout, problems = document_layout(schema), Problems(source, skip_bad=False, unit="record")
+        table = tables.checked(table_of(enumerate(records, start=1), layout, problems), layout, problems)
+        return cls(finished(table, layout), schema, source)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __getitem__(self, position: int) -> Document:
         if not -len(self) <= position < len(self):
-            raise IndexError(f"{self.source}: document {position} of {len(self)}")
+            raise IndexError(f"there are {len(self)} documents, none is number {position}")
         return self._document(self.table.slice(position % len(self), 1).to_pylist()[0])
 
     def __iter__(self) -> Iterator[Document]:
-        for batch in self.table.to_batches(max_chunksize=1024):
-            yield from map(self._document, batch.to_pylist())
+        return map(self._document, tables.rows(self.table))
 
     def _document(self, row: dict[str, Any]) -> Document:
         metadata = {name: tuple(row[name]) for name in self.schema.fields}
-        if row["citations"]:
-            metadata["citations"] = tuple(row["citations"])
-        return Document(row["id"], row["title"], row["abstract"], metadata, tuple(row["labels"]))
+        if row[CITATIONS]:
+            metadata[CITATIONS] = tuple(row[CITATIONS])
+        return Document(row["id"], row["title"], row["abstract"], metadata, tuple(row[LABELS]))
 
     @cached_property
     def ids(self) -> list[str]:
-        return _strings(self.table["id"])
+        return columns.strings(self.table["id"])
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        return {identifier: position for position, identifier in enumerate(self.ids)}
+        return {name: position for position, name in enumerate(self.ids)}
 
-    def position(self, identifier: str) -> int:
+    def position(self, id: str) -> int:
         try:
-            return self._positions[identifier]
+            return self._positions[id]
         except KeyError:
-            raise MicolError(f"{self.source}: no document has the id {identifier!r}; check the id") from None
+            raise MicolError(f"{self.source}: no document has the id {id!r}; check the id") from None
 
-    def texts(self, positions: Sequence[int] | np.ndarray | None = None) -> list[str]:
+    def texts(self, positions: Positions | None = None) -> list[str]:
         """Title and abstract of each document, as `Document.text` joins them."""
-        table = self.table.select(["title", "abstract"])
+        table = self.table.select(TEXTS)
         if positions is not None:
             table = table.take(pa.array(np.asarray(positions, np.int64)))
-        both = zip(_strings(table["title"]), _strings(table["abstract"]), strict=True)
+        both = zip(columns.strings(table["title"]), columns.strings(table["abstract"]), strict=True)
         return [
             f"{title}\n{abstract}" if title and abstract else title or abstract for title, abstract in both
         ]
@@ -130,57 +128,87 @@ class Corpus:
     @property
     def gold(self) -> list[tuple[str, ...]]:
         """The labels documents came with: for evaluation, and baselines that call themselves supervised."""
-        indptr, values = self.lists("labels")
-        names = _strings(values)
-        return [tuple(names[start:stop]) for start, stop in pairwise(indptr)]
+        indptr, values = self.lists(LABELS)
+        names = columns.strings(values)
+        return [tuple(names[start:stop]) for start, stop in pairwise(indptr.tolist())]
 
     def lists(self, field: str) -> tuple[np.ndarray, pa.StringArray]:
         """A list field as row pointers (int64, documents + 1) and flat values."""
-        return csr(self.table[field])
+        known = (*self.schema.fields, CITATIONS, LABELS)
+        if field not in known:
+            raise UsageError(f"{field!r} is no field of the schema; the fields are {', '.join(known)}")
+        return columns.csr(self.table[field])
 
-    def select(self, positions: Sequence[int] | np.ndarray) -> Corpus:
+    def select(self, positions: Positions) -> Corpus:
         """The documents at these positions, in that order."""
         rows = pa.array(np.asarray(positions, np.int64))
         return Corpus(self.table.take(rows).combine_chunks(), self.schema, self.source)
 
     def write(self, path: str | Path) -> None:
-        """Writes .jsonl, .jsonl.gz, .jsonl.zst or .parquet."""
-        with replacing(path) as temporary:
-            if str(path).endswith(".parquet"):
-                pq.write_table(self.table, temporary, compression="zstd")
-                return
-            codec = {".gz": "gzip", ".zst": "zstd"}.get(Path(path).suffix)
-            with pa.output_stream(str(temporary), compression=codec) as stream:
-                for batch in self.table.to_batches(max_chunksize=1024):
-                    for row in batch.to_pylist():
-                        stream.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+        """Writes .jsonl (also .gz, .zst) or .parquet; the file appears whole or not at all."""
+        tables.write(self.table, path, "documents")
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 over ids, texts and metadata; labels do not count."""
-        digest = hashlib.sha256()
-        columns = ["id", "title", "abstract", *sorted(self.schema.fields), "citations"]
-        for batch in self.table.select(columns).to_batches(max_chunksize=1024):
-            for row in batch.to_pylist():
-                digest.update((json.dumps(row) + "\n").encode())
-        return digest.hexdigest()
+        """sha256 over ids, texts and metadata, the same whatever file they came from; labels do not count."""
+        return columns.fingerprint(self.table, ["id", *TEXTS, *sorted(self.schema.fields), CITATIONS])
 
     def network(self) -> Network:
         """The heterogeneous network of these documents."""
         from micol.network import Network
 
-        return Network.from_corpus(self)
+        return Network.of(self)
 
 
-def _layout(schema: Schema, text: bool) -> Layout:
-    return Layout("document", ("title", "abstract", "text"), (*schema.fields, "citations", "labels"))
-
-
-def _strings(values: pa.ChunkedArray | pa.Array) -> list[str]:
-    # Far quicker than to_pylist, which makes a scalar object for each value.
-    strings: list[str] = (
-        values.to_numpy(zero_copy_only=False).tolist()
-        if isinstance(values, pa.Array)
-        else (values.to_numpy().tolist())
+def document_layout(schema: Schema, text: bool = True) -> Layout:
+    return Layout(
+        kind="document",
+        texts=TEXTS if text else (),
+        lists=(*schema.fields, CITATIONS, LABELS),
+        links=(*dict.fromkeys(schema.links.values()), CITATIONS),
+        substitutes={"abstract": "text"},
+        release_keys=RELEASE_KEYS,
     )
-    return strings
+
+
+def unit_of(source: str | Path) -> str:
+    """What a place in a file is called in messages."""
+    return "record" if tables.is_parquet(source) or is_annif(source) else "line"
+
+
+def is_annif(source: str | Path) -> bool:
+    return Path(source).is_dir() or suffixes(source)[0] == ".tsv"
+
+
+def read_source(source: str | Path, layout: Layout, problems: Problems, cache: bool) -> pa.Table:
+    """The checked table of one file, from the cache where it has not changed since."""
+    if not cache or str(source) == STANDARD_INPUT or Path(source).is_dir() or not is_worth_it(source):
+        return read_afresh(source, layout, problems)
+    place = Place(source, layout)
+    kept = place.load()
+    # What was once read with bad records skipped must be read again to stop at the first of them.
+    if kept is None or (kept.skipped and not problems.skip_bad):
+        kept = Kept(read_afresh(source, layout, problems), problems.skipped)
+        place.store(kept)
+    problems.skipped = kept.skipped
+    return kept.table
+
+
+def read_afresh(source: str | Path, layout: Layout, problems: Problems) -> pa.Table:
+    if not is_annif(source):
+        return tables.read(source, layout, problems)
+    from micol.formats import annif
+
+    records = enumerate(annif.documents(source), start=1)
+    return tables.not_empty(
+        tables.checked(table_of(records, layout, problems), layout, problems), layout, problems
+    )
+
+
+def finished(table: pa.Table, layout: Layout) -> pa.Table:
+    """The columns every corpus has: texts that were left unread are empty, and lines no longer matter."""
+    table = table.drop_columns([LINE])
+    for position, name in enumerate(TEXTS, start=1):
+        if name not in layout.texts:
+            table = table.add_column(position, name, columns.empty_strings(len(table)))
+    return table

@@ -1,36 +1,191 @@
-"""JSON Lines into tables."""
+"""JSON Lines into tables: block by block, on every core, with errors that name the line."""
 
 from __future__ import annotations
 
 import json
+import os
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from micol.files import open_bytes
-from micol.layout import Layout, Problems, RecordError, Rows
+from micol.files import reading, reason
+from micol.layout import LINE, Layout, Problems, RecordError, Rows
+from micol.progress import Progress
+
+BLOCK_BYTES = 8 << 20
+PIECE_BYTES = 1 << 20
+MAX_LINE_BYTES = 64 << 20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DAMAGE = (EOFError, OSError, zlib.error, pa.ArrowException)
 
 
-def read(path: str | Path, layout: Layout, problems: Problems) -> pa.Table:
-    rows = Rows(layout)
-    with open_bytes(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            try:
-                rows.add(parsed(line), number)
-            except RecordError as bad:
-                problems.add(number, bad)
-    return rows.table()
+class Block(NamedTuple):
+    """Whole lines of a file."""
+
+    data: bytes
+    first_line: int
 
 
-def parsed(line: bytes) -> Any:
+class Parsed(NamedTuple):
+    """What came of a block: a table, and what is wrong with which line."""
+
+    table: pa.Table
+    errors: list[tuple[int, RecordError]]
+
+
+def read(path: str | Path, layout: Layout, problems: Problems) -> Iterator[pa.Table]:
+    """The records of a file as tables, in order; what is wrong with others goes to `problems`."""
+    with reading(path) as stream, Progress(f"reading {path}", unit=f"{layout.kind}s") as progress:
+        blocks = blocks_of(stream, problems)
+        beginning = next(blocks, None)
+        if beginning is None:
+            return
+        layout = layout.suited_to(first_keys(beginning.data))
+        for table, errors in parsed(beginning, blocks, layout):
+            for line, error in errors:
+                problems.add(line, error)
+            progress.advance(len(table))
+            yield table
+
+
+def blocks_of(stream: IO[bytes], problems: Problems) -> Iterator[Block]:
+    """Cuts a stream into blocks of whole lines; a line beyond all measure is a problem, and left out."""
+    rest, line, is_given_up = b"", 1, False
     try:
-        return json.loads(line.decode("utf-8-sig"))
+        for chunk in chunks_of(stream):
+            newline = chunk.find(b"\n")
+            if len(rest) + (newline if newline >= 0 else len(chunk)) > MAX_LINE_BYTES and not is_given_up:
+                problems.add(line, too_long())
+                rest, is_given_up = b"", True
+            if is_given_up:
+                if newline < 0:
+                    continue
+                chunk, line, is_given_up = chunk[newline + 1 :], line + 1, False
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                data = rest + chunk[:end]
+                yield Block(data, line)
+                line += data.count(b"\n")
+                rest = b""
+            rest += chunk[end:]
+    except DAMAGE as error:
+        # Half a line may be left over: it is not the file's.
+        rest = b""
+        problems.add(line, cut_short(error))
+    if rest:
+        yield Block(rest, line)
+
+
+def too_long() -> RecordError:
+    return RecordError(
+        f"the line is longer than {MAX_LINE_BYTES >> 20} MiB", "write each record on a line of its own"
+    )
+
+
+def cut_short(error: Exception) -> RecordError:
+    return RecordError(
+        f"the file is cut short or damaged here ({reason(error)})", "copy, download or compress it again"
+    )
+
+
+def chunks_of(stream: IO[bytes]) -> Iterator[bytes]:
+    """A stream in chunks of about a block; where it is damaged, first all that could be read."""
+    pieces: list[bytes] = []
+    size, is_start, damage = 0, True, None
+    try:
+        while piece := stream.read1(PIECE_BYTES):  # type: ignore[attr-defined]
+            pieces.append(piece)
+            size += len(piece)
+            if size >= BLOCK_BYTES:
+                chunk = b"".join(pieces)
+                yield chunk.removeprefix(BYTE_ORDER_MARK) if is_start else chunk
+                pieces, size, is_start = [], 0, False
+    except DAMAGE as error:
+        damage = error
+    chunk = b"".join(pieces)
+    yield chunk.removeprefix(BYTE_ORDER_MARK) if is_start else chunk
+    if damage:
+        raise damage
+
+
+def first_keys(data: bytes) -> tuple[str, ...]:
+    """The keys of the first record that can be read at all: they tell whose format it is."""
+    for line in data.split(b"\n", 100)[:100]:
+        try:
+            record = loaded(line)
+        except RecordError:
+            continue
+        if isinstance(record, dict):
+            return tuple(record)
+    return ()
+
+
+def parsed(beginning: Block, blocks: Iterator[Block], layout: Layout) -> Iterator[Parsed]:
+    """Every block in turn. A single one is read exactly: the scanner would take longer to load."""
+    second = next(blocks, None)
+    if second is None:
+        yield exactly(beginning, layout)
+        return
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    waiting: deque[Future[Parsed]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for block in chain([beginning, second], blocks):
+                waiting.append(pool.submit(quickly, block, layout))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def quickly(block: Block, layout: Layout) -> Parsed:
+    """The scanner takes the plain lines; only the others are looked at one by one."""
+    from micol.scan import is_utf8, scanned
+
+    # The scanner's scratch space is several times the block; a few monstrous lines are not worth it.
+    if len(block.data) > 4 * BLOCK_BYTES or not is_utf8(block.data):
+        return exactly(block, layout)
+    table, others = scanned(block.data, block.first_line, layout)
+    if not others:
+        return Parsed(table, [])
+    judged = one_by_one(others, layout)
+    both = pa.concat_tables([table, judged.table])
+    return Parsed(both.take(pa.array(np.argsort(both[LINE].to_numpy()))), judged.errors)
+
+
+def exactly(block: Block, layout: Layout) -> Parsed:
+    return one_by_one(enumerate(block.data.split(b"\n"), start=block.first_line), layout)
+
+
+def one_by_one(lines: Iterable[tuple[int, bytes]], layout: Layout) -> Parsed:
+    """What each line means, by Python's own JSON parser: the measure for the scanner."""
+    rows, errors = Rows(layout), []
+    for number, line in lines:
+        if line.strip():
+            try:
+                rows.add(loaded(line), number)
+            except RecordError as error:
+                errors.append((number, error))
+    return Parsed(rows.table(), errors)
+
+
+def loaded(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise RecordError(
-            f"not UTF-8 (byte {error.start + 1} of the line)", "convert the file to UTF-8"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"not valid JSON ({error})", "correct the line") from None
+        raise RecordError(f"byte {error.start + 1} of the line is not UTF-8", "convert it to UTF-8") from None
+    except json.JSONDecodeError as error:
+        where = f"{error.msg} at character {error.pos + 1}"
+        raise RecordError(f"not valid JSON ({where})", "correct the line") from None
+    except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
+        raise RecordError(f"not JSON that can be read ({reason(error)})", "correct the line") from None

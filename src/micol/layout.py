@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from micol.errors import MicolError
 
-LINE = "line"  # the column that remembers where in its file a record stood, for messages
+# The column that remembers where in its file a record stood, for messages.
+LINE = "__line__"
 STRINGS = pa.list_(pa.string())
 
 
@@ -31,15 +32,28 @@ class Layout:
     kind: str
     texts: tuple[str, ...]
     lists: tuple[str, ...]
-    # Column -> the key it has in the file, where that differs.
-    keys: Mapping[str, str] = field(default_factory=dict)
+    # Lists of ids that may not hold the record's own.
+    links: tuple[str, ...] = ()
+    # Column -> the key that stands in where the column's own is empty.
+    substitutes: Mapping[str, str] = field(default_factory=dict)
+    # Column -> its key in the original MICoL release, whose files are read as they are.
+    release_keys: Mapping[str, str] = field(default_factory=dict)
+    is_release: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         return ("id", *self.texts, *self.lists)
 
-    def key(self, column: str) -> str:
-        return self.keys.get(column, column)
+    def keys(self, column: str) -> tuple[str, ...]:
+        """The keys a column is read from: the first that is not empty counts."""
+        own = self.release_keys.get(column, column) if self.is_release else column
+        substitute = self.substitutes.get(column, own)
+        return (own,) if substitute == own else (own, substitute)
+
+    def suited_to(self, keys: Collection[str]) -> Layout:
+        """The same layout under the names that these keys, a file's first ones, call for."""
+        is_release = "id" not in keys and self.release_keys.get("id") in keys
+        return replace(self, is_release=is_release)
 
     @property
     def arrow(self) -> pa.Schema:
@@ -57,12 +71,10 @@ class Problems:
     def place(self, number: int) -> str:
         return f"{self.source}:{number}" if self.unit == "line" else f"{self.source}, {self.unit} {number}"
 
-    def add(self, number: int, bad: RecordError) -> None:
-        message = f"{self.place(number)}: {bad.problem}"
+    def add(self, number: int, error: RecordError) -> None:
+        message = f"{self.place(number)}: {error.problem}"
         if not self.skip_bad:
-            raise MicolError(
-                f"{message}; {bad.remedy}, or leave bad records out with --skip-bad (skip_bad=True)"
-            )
+            raise MicolError(f"{message}; {error.remedy}, or leave bad records out with --skip-bad")
         self.skipped.append(message)
 
 
@@ -81,79 +93,85 @@ class Rows:
                 f'expected an object such as {{"id": …}}, got {described(record)}',
                 f"write each {layout.kind} as one JSON object on a line of its own",
             )
-        values = [as_id(record.get(layout.key("id")), layout)]
-        values += [as_text(record.get(layout.key(column)), layout.key(column)) for column in layout.texts]
-        lists = [as_list(record.get(layout.key(column)), layout.key(column)) for column in layout.lists]
-        for column, value in zip(layout.columns, [*values, *lists], strict=True):
+        values = [
+            as_id(record.get(layout.keys("id")[0]), layout),
+            *(first(record, layout.keys(column), as_text) for column in layout.texts),
+            *(first(record, layout.keys(column), as_list) for column in layout.lists),
+        ]
+        for column, value in zip(layout.columns, values, strict=True):
             self.columns[column].append(value)
         self.columns[LINE].append(number)
 
     def table(self) -> pa.Table:
         schema = self.layout.arrow
-        return pa.table(
-            [pa.chunked_array([pa.array(self.columns[column.name], column.type)]) for column in schema],
-            schema=schema,
-        )
+        return pa.table([pa.array(self.columns[column.name], column.type) for column in schema], schema)
 
 
-def rows_of(records: Iterable[Any], layout: Layout, problems: Problems) -> pa.Table:
-    """A table of records that are already in memory, or come one by one from a foreign format."""
+def table_of(numbered: Iterable[tuple[int, Any]], layout: Layout, problems: Problems) -> pa.Table:
+    """A table of records that are in memory already, or come one by one from a foreign format."""
+    numbered = iter(numbered)
+    beginning = list(islice(numbered, 1))
+    if beginning and isinstance(beginning[0][1], Mapping):
+        layout = layout.suited_to(beginning[0][1])
     rows = Rows(layout)
-    for number, record in enumerate(records, start=1):
+    for number, record in chain(beginning, numbered):
         try:
             rows.add(record, number)
-        except RecordError as bad:
-            problems.add(number, bad)
+        except RecordError as error:
+            problems.add(number, error)
     return rows.table()
 
 
+def first(record: Mapping[str, Any], keys: tuple[str, ...], normalise: Any) -> Any:
+    """The first value that is not empty; all are looked at, for all must be right."""
+    values = [normalise(record.get(key), key) for key in keys]
+    return next(filter(None, values), values[0])
+
+
 def as_id(value: Any, layout: Layout) -> str:
+    key = layout.keys("id")[0]
     if isinstance(value, int) and not isinstance(value, bool):
         return whole_number(value)
     if value is None or value == "":
-        raise RecordError(
-            f'the {layout.kind} has no "{layout.key("id")}"', f"give every {layout.kind} an id of its own"
-        )
+        raise no_id(layout)
     if not isinstance(value, str):
         raise RecordError(
-            f'"{layout.key("id")}" must be a string or a whole number, got {described(value)}',
-            "write the id as a string",
+            f'"{key}" must be a string or a whole number, got {described(value)}', "write the id as a string"
         )
     return encodable(value)
 
 
+def no_id(layout: Layout) -> RecordError:
+    key = layout.keys("id")[0]
+    return RecordError(f'the {layout.kind} has no "{key}"', f"give every {layout.kind} an id of its own")
+
+
 def as_text(value: Any, key: str) -> str:
-    """A string; a list of strings (paragraphs) is joined; nothing is the empty string."""
+    """A string; the strings of a list are joined by spaces; nothing is the empty string."""
     if value is None:
         return ""
     if isinstance(value, str):
         return encodable(value)
-    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+    if isinstance(value, list | tuple) and all(part is None or isinstance(part, str) for part in value):
         return " ".join(encodable(part) for part in value if part)
     raise RecordError(f'"{key}" must be a string, got {described(value)}', "write it as a string")
 
 
 def as_list(value: Any, key: str) -> list[str]:
     """Each value once, in order; a single value is a list of one, and nothing an empty list."""
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return [encodable(value)] if value else []
-    if not isinstance(value, list | tuple):
-        value = [value]
     names: dict[str, None] = {}
-    for item in value:
+    for item in value if isinstance(value, list | tuple) else [value]:
         if isinstance(item, str):
-            if item:
-                names[encodable(item)] = None
+            names[encodable(item)] = None
         elif isinstance(item, int) and not isinstance(item, bool):
             names[whole_number(item)] = None
         elif item is not None:
+            where = " in its list" if isinstance(value, list | tuple) else ""
             raise RecordError(
-                f'"{key}" must be a string or a list of strings, got {described(item)}'
-                + (" in the list" if len(value) > 1 else ""),
-                "write names or ids as plain strings",
+                f'"{key}" must be a string or a list of strings, got {described(item)}{where}',
+                "write its names or ids as plain strings",
             )
+    names.pop("", None)
     return list(names)
 
 
@@ -165,13 +183,14 @@ def whole_number(value: int) -> str:
 
 
 def encodable(value: str) -> str:
-    try:
-        # isascii costs nothing; only other text has to be encoded to see that it can be.
-        value.isascii() or value.encode()
-    except UnicodeEncodeError:
-        raise RecordError(
-            "a string holds half of a surrogate pair (\\ud800 to \\udfff)", "remove it"
-        ) from None
+    # isascii costs nothing; only other text has to be encoded to see that it can be.
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise RecordError(
+                "a string holds half a character (a lone \\ud800 to \\udfff)", "take it out"
+            ) from None
     return value
 
 
@@ -188,16 +207,5 @@ def described(value: Any) -> str:
     if isinstance(value, str):
         return f"the string {json.dumps(value[:30])}"
     if isinstance(value, int | float):
-        return (
-            f"the number {value!r:.20}" if not isinstance(value, int) or abs(value) < 10**18 else "a number"
-        )
+        return f"the number {value}" if abs(value) < 1e15 else "a number"
     return f"a {type(value).__name__}"
-
-
-def csr(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.StringArray]:
-    """A list column as row pointers (int64, rows + 1) and flat values."""
-    lists = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if isinstance(lists, pa.ChunkedArray):
-        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], column.type)
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    return offsets - offsets[0], lists.values.slice(offsets[0], offsets[-1] - offsets[0])
