@@ -80,7 +80,7 @@ def test_bootstrap_of_a_ratio_resamples_both_sums():
     theirs = {"PSP@1": Gains(attainable * (random.random(300) < 0.5), attainable)}
     measured = paired_bootstrap(ours, theirs, resamples=4000, seed=0)["PSP@1"]
     # The same, one resample at a time.
-    drawn = np.random.default_rng(0).integers(300, size=(4000, 300))
+    drawn = np.random.default_rng(0).integers(300, size=(4000, 300), dtype=np.int32)
     slow = [
         (ours["PSP@1"].gained[rows].sum() - theirs["PSP@1"].gained[rows].sum()) / attainable[rows].sum()
         for rows in drawn

@@ -86,12 +86,14 @@ class Gold:
                 "no document to judge has gold labels; check that the documents carry `labels`"
                 + ("" if only is None else " and that the ids are theirs")
             )
-        used, codes = np.unique(codes[keep], return_inverse=True)
+        # Labels of documents that are not judged drop out; the others are numbered anew.
+        used = np.bincount(codes[keep], minlength=len(encoded.dictionary)) > 0
+        codes = (np.cumsum(used) - 1)[codes[keep]]
         return cls(
             [ids[row] for row in labelled],
             np.concatenate([[0], np.cumsum(sizes[labelled])]),
             codes,
-            encoded.dictionary.take(pa.array(used)),
+            encoded.dictionary.filter(pa.array(used)),
             frozenset(ids[row] for row in np.flatnonzero(judged & (sizes == 0))),
         )
 
@@ -163,8 +165,12 @@ class LabelCounts(NamedTuple):
     def of(cls, train_labels: TrainLabels, n_train: int | None = None) -> LabelCounts:
         """From a label collection for each training document, or from counts and `n_train`."""
         if isinstance(train_labels, Corpus):
-            train_labels = train_labels.gold
-        elif isinstance(train_labels, Mapping):
+            indptr, flat = train_labels.lists("labels")
+            encoded = flat.dictionary_encode()
+            rows, codes = row_numbers(indptr), encoded.indices.to_numpy().astype(np.int64)
+            counts = np.bincount(codes[first_in_row(rows, codes, len(encoded.dictionary))])
+            return cls(dict(zip(encoded.dictionary.to_pylist(), counts.tolist())), len(train_labels))
+        if isinstance(train_labels, Mapping):
             if all(isinstance(value, int) for value in train_labels.values()):
                 if n_train is None:
                     raise MicolError(
@@ -173,8 +179,8 @@ class LabelCounts(NamedTuple):
                     )
                 return cls(dict(train_labels), n_train)  # type: ignore[arg-type]
             train_labels = train_labels.values()  # type: ignore[assignment]
-        rows: Sequence[Collection[str]] = list(train_labels)  # type: ignore[arg-type]
-        return cls(Counter(chain.from_iterable(map(frozenset, rows))), len(rows))
+        documents: Sequence[Collection[str]] = list(train_labels)  # type: ignore[arg-type]
+        return cls(Counter(chain.from_iterable(map(frozenset, documents))), len(documents))
 
     def inverse_propensities(self, labels: Iterable[str]) -> np.ndarray:
         """1/p_l of each label: the reward for finding it, the higher the rarer it is in training."""
@@ -200,7 +206,7 @@ def gains(judged: Judged, inverse_propensities: np.ndarray | None = None) -> dic
         measures[f"NDCG@{k}"] = Gains(dcg / ideal[np.minimum(k, gold.sizes)], each)
     if inverse_propensities is not None:
         reward = np.where(right, inverse_propensities[codes], 0)
-        best = _largest(inverse_propensities[gold.codes], gold.indptr, deepest)
+        best = _largest_rewards(gold, inverse_propensities, deepest)
         for k in PRECISION_AT:
             measures[f"PSP@{k}"] = Gains(reward[:, :k].sum(1), best[:, :k].sum(1))
         for k in NDCG_AT:
@@ -210,13 +216,18 @@ def gains(judged: Judged, inverse_propensities: np.ndarray | None = None) -> dic
     return measures
 
 
-def _largest(values: np.ndarray, indptr: np.ndarray, k: int) -> np.ndarray:
-    """The k largest values of each row, falling, [rows, k]; zeros where a row has fewer."""
-    rows = row_numbers(indptr)
-    rank = np.arange(len(values)) - indptr[rows]
-    falling = values[np.lexsort((-values, rows))]
-    largest = np.zeros((len(indptr) - 1, k))
-    largest[rows[rank < k], rank[rank < k]] = falling[rank < k]
+def _largest_rewards(gold: Gold, rewards: np.ndarray, k: int) -> np.ndarray:
+    """The k largest rewards that each document offers, falling, [documents, k]; zeros where it has fewer."""
+    by_reward = np.argsort(-rewards)
+    place = np.empty(len(rewards), np.int64)
+    place[by_reward] = np.arange(len(rewards))
+    # Sorting (document, place) as one number orders each document's labels by falling reward.
+    rows = row_numbers(gold.indptr)
+    places = np.sort(rows * len(rewards) + place[gold.codes]) % len(rewards)
+    rank = np.arange(len(rows)) - gold.indptr[rows]
+    first = rank < k
+    largest = np.zeros((len(gold), k))
+    largest[rows[first], rank[first]] = rewards[by_reward[places[first]]]
     return largest
 
 

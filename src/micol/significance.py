@@ -110,24 +110,18 @@ def paired_bootstrap(
     """
     names = list(ours)
     documents = len(ours[names[0]].gained)
-    # One row a document: our gains, their gains, what was attainable; three columns a measure.
-    columns = np.stack(
-        [
-            column
-            for name in names
-            for column in (ours[name].gained, theirs[name].gained, ours[name].attainable)
-        ],
-        axis=1,
-    )
+    # What each document adds to the difference of a measure, and to what was attainable in it.
+    ahead = np.stack([ours[name].gained - theirs[name].gained for name in names], axis=1)
+    columns = np.hstack([ahead, np.stack([ours[name].attainable for name in names], axis=1)])
     differences = np.empty((resamples, len(names)))
     batch = max(1, min(resamples, BATCH_ENTRIES // documents))
     random = np.random.default_rng(seed)
     with Progress("paired bootstrap", resamples, "resamples") as progress:
         for start in range(0, resamples, batch):
             size = min(batch, resamples - start)
-            drawn = random.integers(documents, size=(size, documents)) + np.arange(size)[:, None] * documents
-            times_drawn = np.bincount(drawn.ravel(), minlength=size * documents).reshape(size, documents)
-            differences[start : start + size] = _differences(times_drawn @ columns)
+            drawn = random.integers(documents, size=(size, documents), dtype=np.int32)
+            times_drawn = np.stack([np.bincount(row, minlength=documents) for row in drawn])
+            differences[start : start + size] = _differences(times_drawn.astype(np.float64) @ columns)
             progress.advance(size)
     observed = _differences(columns.sum(0))
     strays = (np.abs(differences - observed) >= np.abs(observed) - 1e-12).sum(0)
@@ -141,8 +135,9 @@ def paired_bootstrap(
 
 
 def _differences(sums: np.ndarray) -> np.ndarray:
-    """Differences of scores from sums over documents, [..., 3 x measures] -> [..., measures]."""
-    return (sums[..., 0::3] - sums[..., 1::3]) / sums[..., 2::3]
+    """Differences of scores from sums over documents, [..., 2 x measures] -> [..., measures]."""
+    measures = sums.shape[-1] // 2
+    return sums[..., :measures] / sums[..., measures:]
 
 
 def mean_gains(runs: Sequence[Mapping[str, Gains]]) -> dict[str, Gains]:

@@ -176,15 +176,16 @@ def _training_counts(paths: Sequence[str], gold: Gold, skip_bad: bool, warnings:
     train = _read_documents(paths, skip_bad)
     warnings += [f"left out by --skip-bad: {message}" for message in train.skipped]
     judged = gold.without_labels.union(gold.ids)
-    rows = [labels for document, labels in zip(train.ids, train.gold, strict=True) if document not in judged]
-    if len(rows) < len(train):
+    kept = [position for position, document in enumerate(train.ids) if document not in judged]
+    if len(kept) < len(train):
         warnings.append(
             f"{train.source}: documents that are judged here, so not counted as training documents: "
-            f"{len(train) - len(rows):,} of {len(train):,}"
+            f"{len(train) - len(kept):,} of {len(train):,}"
         )
-    if not any(rows):
+    counts = LabelCounts.of(train.select(kept))
+    if not counts.of_label:
         raise MicolError(f"{train.source}: no training document has labels; propensities cannot be counted")
-    return LabelCounts.of(rows)
+    return counts
 
 
 def _check_coverage(gold: Gold, space: LabelSpace, warnings: list[str]) -> None:
