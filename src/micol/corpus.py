@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -185,13 +186,21 @@ def read_source(source: str | Path, layout: Layout, problems: Problems, cache: b
     if not cache or str(source) == STANDARD_INPUT or Path(source).is_dir() or not is_worth_it(source):
         return read_afresh(source, layout, problems)
     place = Place(source, layout)
-    kept = place.load()
+    kept = place.load() or kept_with_texts(source, layout)
     # What was once read with bad records skipped must be read again to stop at the first of them.
     if kept is None or (kept.skipped and not problems.skip_bad):
         kept = Kept(read_afresh(source, layout, problems), problems.skipped)
         place.store(kept)
     problems.skipped = kept.skipped
     return kept.table
+
+
+def kept_with_texts(source: str | Path, layout: Layout) -> Kept | None:
+    """A table kept with its texts serves without them, too, if no record was left out because of them."""
+    kept = Place(source, replace(layout, texts=TEXTS)).load()
+    if kept is None or kept.skipped:
+        return None
+    return Kept(kept.table.select(layout.arrow.names), [])
 
 
 def read_afresh(source: str | Path, layout: Layout, problems: Problems) -> pa.Table:

@@ -6,6 +6,8 @@ holds a newline and every block ends with one, so no loop can run past the end o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -37,6 +39,7 @@ for _character in "0123456789abcdefABCDEF":
 NULL, TRUE, FALSE = (np.frombuffer(word, dtype=np.uint8) for word in (b"null", b"true", b"false"))
 
 Array = np.ndarray
+signed: Any = np.int64
 compiled = njit(nogil=True, cache=True)
 
 
@@ -53,7 +56,7 @@ def after_plain(block: Array, at: int) -> int:
     place = np.uintp(at)
     while PLAIN[block[place]]:
         place += ONE
-    return np.intp(place)  # type: ignore[return-value]
+    return signed(place)
 
 
 @compiled
@@ -277,10 +280,11 @@ def take_whole_number(block: Array, at: int, out: Array, used: int) -> tuple[int
 @compiled
 def take_value(block: Array, at: int, out: Array, ends: Array, values: int, numbers: bool) -> int:
     """One string, or where `numbers` is true one whole number, as value number `values` of its column."""
+    used = signed(ends[values])
     if block[at] == QUOTE:
-        at, used = take_string(block, at + 1, out, ends[values])
+        at, used = take_string(block, at + 1, out, used)
     elif numbers:
-        at, used = take_whole_number(block, at, out, ends[values])
+        at, used = take_whole_number(block, at, out, used)
     else:
         return ABSENT
     ends[values + 1] = used

@@ -15,13 +15,15 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from micol.files import reading, reason
+from micol.files import STANDARD_INPUT, reading, reason, suffixes
 from micol.layout import LINE, Layout, Problems, RecordError, Rows
 from micol.progress import Progress
 
 BLOCK_BYTES = 8 << 20
 PIECE_BYTES = 1 << 20
 MAX_LINE_BYTES = 64 << 20
+SCANNED_FROM = 32 << 20
+TYPICAL_COMPRESSION = 4
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DAMAGE = (EOFError, OSError, zlib.error, pa.ArrowException)
 
@@ -48,7 +50,7 @@ def read(path: str | Path, layout: Layout, problems: Problems) -> Iterator[pa.Ta
         if beginning is None:
             return
         layout = layout.suited_to(first_keys(beginning.data))
-        for table, errors in parsed(beginning, blocks, layout):
+        for table, errors in parsed(chain([beginning], blocks), layout, is_large(path)):
             for line, error in errors:
                 problems.add(line, error)
             progress.advance(len(table))
@@ -127,18 +129,26 @@ def first_keys(data: bytes) -> tuple[str, ...]:
     return ()
 
 
-def parsed(beginning: Block, blocks: Iterator[Block], layout: Layout) -> Iterator[Parsed]:
-    """Every block in turn. A single one is read exactly: the scanner would take longer to load."""
-    second = next(blocks, None)
-    if second is None:
-        yield exactly(beginning, layout)
-        return
+def is_large(path: str | Path) -> bool:
+    """Whether a file is worth the time it takes to load the scanner (or once, to compile it)."""
+    if str(path) == STANDARD_INPUT:
+        return False
+    expansion = TYPICAL_COMPRESSION if suffixes(path)[1] else 1
+    return Path(path).stat().st_size * expansion >= SCANNED_FROM
+
+
+def parsed(blocks: Iterable[Block], layout: Layout, is_large: bool) -> Iterator[Parsed]:
+    """Every block in turn, worked on by all cores."""
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     waiting: deque[Future[Parsed]] = deque()
+    read_so_far = 0
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for block in chain([beginning, second], blocks):
-                waiting.append(pool.submit(quickly, block, layout))
+            for block in blocks:
+                # What did not look large, a pipe for one, may turn out to be.
+                parse = quickly if is_large or read_so_far >= SCANNED_FROM else exactly
+                waiting.append(pool.submit(parse, block, layout))
+                read_so_far += len(block.data)
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:

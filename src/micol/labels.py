@@ -60,7 +60,9 @@ class LabelSpace:
             table = table_of(enumerate(map(as_record, foreign(path, kind)), start=1), LAYOUT, problems)
         else:
             table = tables.read(path, LAYOUT, problems)
-        return cls._checked(tables.not_empty(table, LAYOUT, problems), problems)
+        space = cls._checked(table, problems)
+        tables.not_empty(space.table, LAYOUT, problems)
+        return space
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label], *, source: str = "labels") -> LabelSpace:

@@ -6,8 +6,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from micol.errors import MicolError
+from micol.files import reading
+
+EXAMPLE = '[nodes] with lines like A = "authors", or [links] with lines like P = "references"'
 
 # Fields with a meaning of their own: no schema may use them as metadata.
 RESERVED_FIELDS = frozenset({"id", "title", "abstract", "text", "labels", "citations"})
@@ -24,7 +28,7 @@ class Schema:
     def __post_init__(self) -> None:
         letters = [*self.nodes, *self.links]
         for letter in [*letters, self.document]:
-            if len(letter) != 1 or not letter.isalpha():
+            if not isinstance(letter, str) or len(letter) != 1 or not letter.isalpha():
                 raise MicolError(f'schema: {letter!r} must be a single letter, such as A = "authors"')
         for letter in self.nodes:
             if letter in self.links or letter == self.document:
@@ -41,31 +45,34 @@ class Schema:
     @classmethod
     def read(cls, path: str | Path) -> Schema:
         """Reads a TOML file with [nodes] and [links] tables and an optional `document` letter."""
+        with reading(path) as stream:
+            data = stream.read()
         try:
-            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise MicolError(f"{path}: cannot be read as a schema ({error})") from error
-        except tomllib.TOMLDecodeError as error:
-            raise MicolError(
-                f'{path}: not valid TOML ({error}); expected [nodes] with lines like A = "authors"'
-            ) from error
-        unknown = set(content) - {"nodes", "links", "document"}
-        if unknown:
-            raise MicolError(
-                f"{path}: unknown entry {sorted(unknown)[0]!r}; expected [nodes], [links] or document"
-            )
-        nodes, links = content.get("nodes", {}), content.get("links", {})
-        for table in (nodes, links):
-            for letter, name in table.items():
-                if not isinstance(name, str):
-                    raise MicolError(
-                        f'{path}: {letter} must name a field, as in {letter} = "authors", got {name!r}'
-                    )
-        document = content.get("document", next(iter(links), "P"))
-        try:
-            return cls(nodes, links, document)
+            content = tomllib.loads(data.decode())
+            return cls(*_tables(content), content.get("document", next(iter(content.get("links", {})), "P")))
+        except UnicodeDecodeError:
+            raise MicolError(f"{path}: not UTF-8; convert the file to UTF-8") from None
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise MicolError(f"{path}: not valid TOML ({error}); expected {EXAMPLE}") from error
         except MicolError as error:
             raise MicolError(f"{path}: {error}") from error
+
+
+def _tables(content: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The [nodes] and [links] of a schema file."""
+    for entry in content:
+        if entry not in ("nodes", "links", "document"):
+            raise MicolError(f"unknown entry {entry!r}; expected [nodes], [links] or document")
+    nodes, links = content.get("nodes", {}), content.get("links", {})
+    for name, table in (("nodes", nodes), ("links", links)):
+        if not isinstance(table, dict):
+            raise MicolError(f"[{name}] must be a table, got {table!r}; expected {EXAMPLE}")
+        for letter, value in table.items():
+            if not isinstance(value, str) or not value:
+                raise MicolError(f'{letter} must name a field, as in {letter} = "authors", got {value!r}')
+    if not nodes and not links:
+        raise MicolError(f"no field at all; expected {EXAMPLE}")
+    return nodes, links
 
 
 DEFAULT_SCHEMA = Schema()
