@@ -19,20 +19,22 @@ def say(message: str) -> None:
 
 
 class Progress:
-    """Counts work done; shows itself only when the work takes longer than a moment."""
+    """Counts work done; shows itself only when the work takes longer than a moment and has a name."""
 
-    def __init__(self, what: str, total: int | None = None, unit: str = "") -> None:
+    def __init__(self, what: str | None, total: int | None = None, unit: str = "") -> None:
         self.what, self.total, self.unit, self.remark = what, total, unit, ""
         self.done = self.before = 0
         self.started = self.last_line = time.monotonic()
         # delay: work shorter than two seconds needs no bar.
-        self.bar = tqdm(total=total, desc=what, unit=f" {unit}", delay=2) if sys.stderr.isatty() else None
+        self.bar = (
+            tqdm(total=total, desc=what, unit=f" {unit}", delay=2) if what and sys.stderr.isatty() else None
+        )
 
     def advance(self, amount: int = 1) -> None:
         self.done += amount
         if self.bar is not None:
             self.bar.update(amount)
-        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
+        elif self.what and time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             say(self.line())
 

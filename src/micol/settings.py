@@ -39,6 +39,8 @@ class Settings:
     # Share of the way from the untrained to the trained weights at which the model is saved.
     interpolate: float = 1.0
     keep_best: bool = False
+    # How many times over the run training is saved, so that it can be resumed; 0: never.
+    checkpoints: int = 10
     attention_dropout: bool = False
     bf16: bool = True
     compile: bool = False
@@ -91,7 +93,7 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 
 BEST: Mapping[str, Mapping[str, Any]] = {
-    "bi": {"title_pairs": 0.5, "interpolate": 0.7},
+    "bi": {"interpolate": 0.5},
     "cross": {"max_tokens": 384, "batch_size": 32, "pairs": 20_000, "negatives": 7, "teacher": "bi"},
 }
 

@@ -39,23 +39,26 @@ class BiEncoder:
 
     def vectors(self, texts: Sequence[str], what: str | None = None) -> np.ndarray:
         """Unit vectors of the texts, float32 [N, dim]; an empty text gets the zero vector."""
-        tokens = self.encoder.tokenize(texts)
-        out = np.zeros((len(tokens), self.encoder.dimension), dtype=np.float32)
+        return self.vectors_of(self.encoder.tokenize(texts), what)
+
+    def vectors_of(self, tokens: Sequence[np.ndarray], what: str | None = None) -> np.ndarray:
+        """The same for texts that are tokens already."""
+        encoder = self.encoder
         lengths = np.array([len(text) + 2 for text in tokens], dtype=np.int64)
         filled = np.flatnonzero(lengths > 2)
-        budget = INFERENCE_TOKENS[self.encoder.device.type]
-        progress = Progress(what, len(tokens), "texts") if what else None
-        self.encoder.model.eval()
-        with torch.inference_mode():
-            for batch in batches_by_length(lengths[filled], budget):
-                rows = filled[batch]
-                packed = self.encoder.pack([tokens[row] for row in rows]).to(self.encoder.device)
-                pooled = pool(self.encoder.hidden(packed), packed, self.pooling)
-                out[rows] = normalize(pooled.float(), dim=1).cpu().numpy()
-                if progress:
-                    progress.advance(len(rows))
-        if progress:
-            progress.close()
+        rows, vectors = [], []
+        encoder.model.eval()
+        with torch.inference_mode(), Progress(what, len(filled), "texts") as progress:
+            for batch in batches_by_length(lengths[filled], INFERENCE_TOKENS[encoder.device.type]):
+                packed = encoder.pack([tokens[row] for row in filled[batch]]).to(encoder.device)
+                pooled = pool(encoder.hidden(packed), packed, self.pooling)
+                # Results stay on the device until all is queued, so that packing goes on while it computes.
+                vectors.append(normalize(pooled.float(), dim=1))
+                rows.append(filled[batch])
+                progress.advance(len(batch))
+        out = np.zeros((len(tokens), encoder.dimension), dtype=np.float32)
+        if rows:
+            out[np.concatenate(rows)] = torch.cat(vectors).cpu().numpy()
         return out
 
     def rank(self, documents: np.ndarray, labels: np.ndarray, candidates: Ranking) -> Ranking:

@@ -54,21 +54,22 @@ class CrossEncoder:
         document_lengths = np.array([len(document) for document in documents], dtype=np.int64)
         label_lengths = np.array([len(label) for label in labels], dtype=np.int64)
         lengths = document_lengths[rows] + label_lengths[columns] + 2 + len(self.encoder.between)
-        scores = np.empty(len(rows), dtype=np.float32)
         device = self.encoder.device
+        order, scores = [], []
         self.encoder.model.eval()
-        progress = Progress(what, len(rows), "pairs") if what else None
-        with torch.inference_mode():
+        with torch.inference_mode(), Progress(what, len(rows), "pairs") as progress:
             for batch in batches_by_length(lengths, INFERENCE_TOKENS[device.type]):
                 pairs = [(documents[rows[i]], labels[columns[i]]) for i in batch]
                 packed = self.encoder.pack_pairs(pairs).to(device)
                 cls_vectors = self.encoder.hidden(packed)[packed.starts[:-1].long()]
-                scores[batch] = self.head(cls_vectors.to(self.head.weight.dtype))[:, 0].float().cpu().numpy()
-                if progress:
-                    progress.advance(len(batch))
-        if progress:
-            progress.close()
-        return Ranking.from_entries(rows, candidates.labels, scores, len(candidates))
+                # Results stay on the device until all is queued, so that packing goes on while it computes.
+                scores.append(self.head(cls_vectors.to(self.head.weight.dtype))[:, 0].float())
+                order.append(batch)
+                progress.advance(len(batch))
+        flat = np.empty(len(rows), dtype=np.float32)
+        if order:
+            flat[np.concatenate(order)] = torch.cat(scores).cpu().numpy()
+        return Ranking.from_entries(rows, columns, flat, len(candidates))
 
     def save(self, folder: Path) -> None:
         self.encoder.save(folder)

@@ -25,13 +25,16 @@ def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the hardware multiplies bfloat16 natively."""
+    return device.type == "cuda" or bool(torch.cpu._is_avx512_bf16_supported())
+
+
 def inference_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the hardware multiplies it natively, else float32."""
+    """On a GPU float16, as quick as bfloat16 and eight times as exact; on a CPU bfloat16 where native."""
     if device.type == "cuda":
-        return torch.bfloat16
-    if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():
-        return torch.bfloat16
-    return torch.float32
+        return torch.float16
+    return torch.bfloat16 if has_bfloat16(device) else torch.float32
 
 
 class Encoder:

@@ -31,8 +31,13 @@ class Packed:
     longest: int
 
     def to(self, device: torch.device) -> Packed:
-        parts = (self.ids, self.types, self.positions, self.starts)
-        return Packed(*(part.to(device, non_blocking=True) for part in parts), self.longest)
+        return Packed(
+            self.ids.to(device, non_blocking=True),
+            self.types.to(device, non_blocking=True),
+            self.positions.to(device, non_blocking=True),
+            self.starts.to(device, non_blocking=True),
+            self.longest,
+        )
 
 
 def pack(sequences: Sequence[np.ndarray], firsts: Sequence[int] | None = None) -> Packed:
@@ -78,8 +83,9 @@ def packed_attention(
     if query.is_cuda:
         from torch.nn.attention.varlen import varlen_attn
 
-        rows = (part[0].transpose(0, 1).contiguous() for part in (query, key, value))  # [T, heads, dim]
-        out = varlen_attn(*rows, packed_starts, packed_starts, packed_longest, packed_longest)
+        q, k, v = (part[0].transpose(0, 1).contiguous() for part in (query, key, value))  # [T, heads, dim]
+        out = varlen_attn(q, k, v, packed_starts, packed_starts, packed_longest, packed_longest)
+        assert isinstance(out, torch.Tensor)
         return out.unsqueeze(0), None  # [1, T, heads, dim]
     lengths = packed_starts.diff().tolist()
     parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
