@@ -104,7 +104,7 @@ def test_both_ways_agree_where_texts_are_not_read(content):
 @settings(max_examples=100, deadline=None)
 def test_whatever_the_scanner_takes_is_a_record_by_the_exact_way(content):
     block = b"\n".join(line.decode("utf-8", "replace").encode() for line in content)
-    table, others = scanned(block, 1, LAYOUT)
+    table, others = scanned(block, 1, block.count(b"\n"), LAYOUT)
     exact = exactly(Block(block, 1), LAYOUT)
     bad = {line for line, _ in exact.errors}
     assert bad <= {line for line, _ in others}
@@ -132,7 +132,7 @@ plain_records = st.fixed_dictionaries(
 @settings(max_examples=80, deadline=None)
 def test_the_scanner_takes_every_plain_record_itself(content, ensure_ascii):
     text = "".join(json.dumps(record, ensure_ascii=ensure_ascii) + "\n" for record in content)
-    table, others = scanned(text.encode(), 1, LAYOUT)
+    table, others = scanned(text.encode(), 1, len(content), LAYOUT)
     assert not others
     assert len(table) == len(content)
 
@@ -186,6 +186,7 @@ def test_blocks_keep_every_byte_and_know_their_first_line(content):
         data = b"\n".join(content)
         blocks = list(blocks_of(io.BufferedReader(io.BytesIO(data)), Problems("f", False)))
     assert b"".join(block.data for block in blocks) == data.removeprefix(jsonl.BYTE_ORDER_MARK)
+    assert all(block.data.endswith(b"\n") for block in blocks[:-1])
     line = 1
     for block in blocks:
         assert block.first_line == line

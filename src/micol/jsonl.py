@@ -34,6 +34,11 @@ class Block(NamedTuple):
     data: bytes
     first_line: int
 
+    @property
+    def n_newlines(self) -> int:
+        # bytes.count looks at one byte after the other, numpy at many together.
+        return int(np.count_nonzero(np.frombuffer(self.data, dtype=np.uint8) == ord("\n")))
+
 
 class Parsed(NamedTuple):
     """What came of a block: a table, and what is wrong with which line."""
@@ -59,30 +64,57 @@ def read(path: str | Path, layout: Layout, problems: Problems) -> Iterator[pa.Ta
 
 def blocks_of(stream: IO[bytes], problems: Problems) -> Iterator[Block]:
     """Cuts a stream into blocks of whole lines; a line beyond all measure is a problem, and left out."""
-    rest, line, is_given_up = b"", 1, False
+    waiting: list[memoryview] = []
+    size, line, damage = 0, 1, None
     try:
-        for chunk in chunks_of(stream):
-            newline = chunk.find(b"\n")
-            if len(rest) + (newline if newline >= 0 else len(chunk)) > MAX_LINE_BYTES and not is_given_up:
+        for lines in whole_lines(stream):
+            waiting += lines or []
+            size += sum(map(len, lines or []))
+            if waiting and (lines is None or size >= BLOCK_BYTES):
+                block = Block(b"".join(waiting), line)
+                yield block
+                line += block.n_newlines
+                waiting, size = [], 0
+            if lines is None:
                 problems.add(line, too_long())
-                rest, is_given_up = b"", True
-            if is_given_up:
-                if newline < 0:
-                    continue
-                chunk, line, is_given_up = chunk[newline + 1 :], line + 1, False
-            end = chunk.rfind(b"\n") + 1
-            if end:
-                data = rest + chunk[:end]
-                yield Block(data, line)
-                line += data.count(b"\n")
-                rest = b""
-            rest += chunk[end:]
+                line += 1
     except DAMAGE as error:
-        # Half a line may be left over: it is not the file's.
-        rest = b""
-        problems.add(line, cut_short(error))
-    if rest:
-        yield Block(rest, line)
+        damage = error
+    if waiting:
+        block = Block(b"".join(waiting), line)
+        yield block
+        line += block.n_newlines
+    if damage:
+        problems.add(line, cut_short(damage))
+
+
+def whole_lines(stream: IO[bytes]) -> Iterator[list[memoryview] | None]:
+    """The pieces of a stream that make up whole lines; None for each line that is too long."""
+    begun: list[memoryview] = []  # the line that the last piece broke off in
+    begun_size, is_given_up = 0, False
+    for data in pieces_of(stream):
+        piece, newline, end = memoryview(data), data.find(b"\n"), data.rfind(b"\n") + 1
+        begun_size += newline if end else len(piece)
+        if begun_size > MAX_LINE_BYTES and not is_given_up:
+            yield None
+            begun, is_given_up = [], True
+        if end:
+            yield [piece[newline + 1 : end]] if is_given_up else [*begun, piece[:end]]
+            begun, is_given_up = [], False
+            begun_size = len(piece) - end
+        if not is_given_up:
+            begun.append(piece[end:])
+    if begun_size and not is_given_up:
+        yield begun
+
+
+def pieces_of(stream: IO[bytes]) -> Iterator[bytes]:
+    """What a stream has at hand, a little at a time: what stands before the damage of a file is not lost."""
+    start = stream.read(len(BYTE_ORDER_MARK))
+    if start != BYTE_ORDER_MARK:
+        yield start
+    while piece := stream.read1(PIECE_BYTES):  # type: ignore[attr-defined]
+        yield piece
 
 
 def too_long() -> RecordError:
@@ -95,26 +127,6 @@ def cut_short(error: Exception) -> RecordError:
     return RecordError(
         f"the file is cut short or damaged here ({reason(error)})", "copy, download or compress it again"
     )
-
-
-def chunks_of(stream: IO[bytes]) -> Iterator[bytes]:
-    """A stream in chunks of about a block; where it is damaged, first all that could be read."""
-    pieces: list[bytes] = []
-    size, is_start, damage = 0, True, None
-    try:
-        while piece := stream.read1(PIECE_BYTES):  # type: ignore[attr-defined]
-            pieces.append(piece)
-            size += len(piece)
-            if size >= BLOCK_BYTES:
-                chunk = b"".join(pieces)
-                yield chunk.removeprefix(BYTE_ORDER_MARK) if is_start else chunk
-                pieces, size, is_start = [], 0, False
-    except DAMAGE as error:
-        damage = error
-    chunk = b"".join(pieces)
-    yield chunk.removeprefix(BYTE_ORDER_MARK) if is_start else chunk
-    if damage:
-        raise damage
 
 
 def first_keys(data: bytes) -> tuple[str, ...]:
@@ -165,7 +177,7 @@ def quickly(block: Block, layout: Layout) -> Parsed:
     # The scanner's scratch space is several times the block; a few monstrous lines are not worth it.
     if len(block.data) > 4 * BLOCK_BYTES or not is_utf8(block.data):
         return exactly(block, layout)
-    table, others = scanned(block.data, block.first_line, layout)
+    table, others = scanned(block.data, block.first_line, block.n_newlines, layout)
     if not others:
         return Parsed(table, [])
     judged = one_by_one(others, layout)

@@ -49,18 +49,19 @@ def is_utf8(block: bytes) -> bool:
     return True
 
 
-def scanned(block: bytes, first_line: int, layout: Layout) -> tuple[pa.Table, list[tuple[int, bytes]]]:
+def scanned(
+    block: bytes, first_line: int, n_newlines: int, layout: Layout
+) -> tuple[pa.Table, list[tuple[int, bytes]]]:
     """A table of the plain records of a block (UTF-8), and the other lines with their numbers."""
     if not block.endswith(b"\n"):
-        block += b"\n"
+        block, n_newlines = block + b"\n", n_newlines + 1
     sought = [(column, key) for column in layout.columns for key in layout.keys(column)]
     kinds = np.array([kind_of(column, layout) for column, _ in sought])
     keys = [key.encode() for _, key in sought]
-    size, n_lines = len(block), block.count(b"\n")
-    scratch.fit(len(sought), size)
-    row_ends = np.zeros((len(sought), n_lines + 1), dtype=np.int32)
-    lines = np.empty(n_lines, dtype=np.int64)
-    returned = np.empty((n_lines, 3), dtype=np.int64)
+    scratch.fit(len(sought), len(block))
+    row_ends = np.zeros((len(sought), n_newlines + 1), dtype=np.int32)
+    lines = np.empty(n_newlines, dtype=np.int64)
+    returned = np.empty((n_newlines, 3), dtype=np.int64)
     rows, n_returned = scan(
         np.frombuffer(block, dtype=np.uint8),
         np.frombuffer(b"".join(keys), dtype=np.uint8),
