@@ -1,0 +1,44 @@
+"""What several test modules share: a small world of documents and labels, and tiny real encoders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import world
+
+
+def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return world.save_bert(tmp_path_factory.mktemp("encoders") / "bert")
+
+
+@pytest.fixture(scope="session")
+def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return world.save_roberta(tmp_path_factory.mktemp("encoders") / "roberta")
+
+
+@pytest.fixture(scope="session")
+def labels_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_lines(tmp_path_factory.mktemp("world") / "labels.jsonl", world.label_records())
+
+
+@pytest.fixture(scope="session")
+def docs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_lines(tmp_path_factory.mktemp("world") / "docs.jsonl", world.documents(240))
+
+
+@pytest.fixture(scope="session")
+def unseen_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents that no model of the tests was trained on."""
+    return write_lines(
+        tmp_path_factory.mktemp("world") / "unseen.jsonl", world.documents(120, seed=1, first=240)
+    )

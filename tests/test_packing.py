@@ -1,0 +1,95 @@
+"""Packed sequences against the same sequences padded, through plain transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import world
+from transformers import AutoModel, AutoTokenizer
+
+from micol.rank.encoder import Encoder, batches_by_length
+from micol.rank.packing import pack, slice_sequences
+
+TEXTS = [f"{record['title']} {record['abstract']}" for record in world.documents(24)[:9]]
+LABELS = [label["names"][0] for label in world.label_records()[:9]]
+
+
+@pytest.fixture(params=["tiny_bert", "tiny_roberta"])
+def folder(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.getfixturevalue(request.param)
+    return path
+
+
+def padded(folder: Path, *texts: list[str]) -> list[np.ndarray]:
+    """The token vectors of each text, or pair of texts, as plain transformers gives them."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    inputs = tokenizer(*texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = model(**inputs).last_hidden_state
+    return [row[mask.bool()].numpy() for row, mask in zip(hidden, inputs["attention_mask"], strict=True)]
+
+
+def unpacked(encoder: Encoder, batch) -> list[np.ndarray]:
+    encoder.model.eval()
+    with torch.no_grad():
+        hidden = encoder.hidden(batch)
+    return [part.numpy() for part in hidden.split(batch.starts.diff().tolist())]
+
+
+def assert_same(got: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_texts_give_the_vectors_of_plain_transformers(folder: Path, is_packed: bool) -> None:
+    encoder = Encoder.load(folder, 64, packed=is_packed)
+    batch = encoder.pack(encoder.tokenize(TEXTS))
+    assert_same(unpacked(encoder, batch), padded(folder, TEXTS))
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_pairs_give_the_vectors_of_plain_transformers(folder: Path, is_packed: bool) -> None:
+    encoder = Encoder.load(folder, 64, packed=is_packed)
+    pairs = list(zip(encoder.tokenize(TEXTS), encoder.tokenize(LABELS), strict=True))
+    assert_same(unpacked(encoder, encoder.pack_pairs(pairs)), padded(folder, TEXTS, LABELS))
+
+
+def test_gradients_are_those_of_the_padded_batch(folder: Path) -> None:
+    gradients = []
+    for is_packed in (True, False):
+        encoder = Encoder.load(folder, 64, packed=is_packed)
+        encoder.model.eval()
+        encoder.hidden(encoder.pack(encoder.tokenize(TEXTS))).square().mean().backward()
+        gradients.append([weight.grad for weight in encoder.model.parameters() if weight.grad is not None])
+    for packed_gradient, padded_gradient in zip(*gradients, strict=True):
+        torch.testing.assert_close(packed_gradient, padded_gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_a_text_longer_than_the_encoder_is_cut(folder: Path) -> None:
+    encoder = Encoder.load(folder, 512)
+    assert encoder.max_tokens == 64
+    long = encoder.tokenize([" ".join(TEXTS)])
+    assert len(long[0]) == 62
+    [vectors] = unpacked(encoder, encoder.pack(long))
+    assert np.isfinite(vectors).all()
+
+
+def test_slices_of_a_batch_are_the_batches_of_its_parts() -> None:
+    sequences = [np.arange(length) + 10 * length for length in (3, 1, 4, 2)]
+    whole, part = pack(sequences, firsts=[1, 1, 2, 2]), pack(sequences[1:3], firsts=[1, 2])
+    sliced = slice_sequences(whole, 1, 3)
+    for name in ("ids", "types", "positions", "starts"):
+        assert getattr(sliced, name).tolist() == getattr(part, name).tolist()
+
+
+def test_batches_by_length_hold_each_position_once_within_the_budget() -> None:
+    lengths = np.random.default_rng(0).integers(1, 90, size=500)
+    batches = list(batches_by_length(lengths, 256))
+    assert sorted(np.concatenate(batches)) == list(range(500))
+    assert max(lengths[batch].sum() for batch in batches) <= 256
+    assert list(batches_by_length(np.array([300, 10]), 256))[0].tolist() == [0]
