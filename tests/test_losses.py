@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import world
 
+import world
 from micol.rank.bi_encoder import pool
 from micol.rank.encoder import Encoder
 from micol.rank.examples import PairExamples

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import world
 from transformers import AutoModel, AutoTokenizer
 
+import world
 from micol.rank.encoder import Encoder, batches_by_length
 from micol.rank.packing import pack, slice_sequences
 
@@ -92,4 +92,4 @@ def test_batches_by_length_hold_each_position_once_within_the_budget() -> None:
     batches = list(batches_by_length(lengths, 256))
     assert sorted(np.concatenate(batches)) == list(range(500))
     assert max(lengths[batch].sum() for batch in batches) <= 256
-    assert list(batches_by_length(np.array([300, 10]), 256))[0].tolist() == [0]
+    assert next(batches_by_length(np.array([300, 10]), 256)).tolist() == [0]

@@ -7,6 +7,7 @@ learns from the citations which words belong together finds the label.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from tokenizers.processors import TemplateProcessing
 
 TOPICS = 12
 WORDS_A_TOPIC = 14
-SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu".split()
-COMMON = "the of and results method we show study with using on in".split()
+SYLLABLES = [a + b for a, b in zip("bcdfghjklmnprstvwxyz", "aeiouaeiouaeiouaeiou", strict=True)]
+COMMON = ("the", "of", "and", "results", "method", "we", "show", "study", "with", "using", "on", "in")
 
 
 def word(number: int) -> str:
@@ -45,14 +46,14 @@ def label_records(topics: int = TOPICS) -> list[dict[str, Any]]:
 
 
 def documents(number: int, topics: int = TOPICS, seed: int = 0, first: int = 0) -> list[dict[str, Any]]:
-    """Documents in turn of each topic, citing three others of it, with the topic's label as their gold one."""
+    """Documents in turn of each topic, citing three others of it, with the topic's label as gold."""
     generator = random.Random(seed)
     records = []
     for position in range(first, first + number):
         topic = position % topics
         words = words_of(topic)
 
-        def some(count: int, words: list[str] = words) -> str:
+        def some(count: int, words: Sequence[str] = words) -> str:
             return " ".join(
                 generator.choice(words if generator.random() < 0.5 else COMMON) for _ in range(count)
             )
