@@ -120,7 +120,7 @@ class Corpus:
         """Title and abstract of each document, as `Document.text` joins them."""
         table = self.table.select(TEXTS)
         if positions is not None:
-            table = table.take(pa.array(np.asarray(positions, np.int64)))
+            table = columns.taken(table, np.asarray(positions, dtype=np.int64))
         both = zip(columns.strings(table["title"]), columns.strings(table["abstract"]), strict=True)
         return [
             f"{title}\n{abstract}" if title and abstract else title or abstract for title, abstract in both
@@ -142,8 +142,8 @@ class Corpus:
 
     def select(self, positions: Positions) -> Corpus:
         """The documents at these positions, in that order."""
-        rows = pa.array(np.asarray(positions, np.int64))
-        return Corpus(self.table.take(rows).combine_chunks(), self.schema, self.source)
+        table = columns.taken(self.table, np.asarray(positions, dtype=np.int64))
+        return Corpus(table, self.schema, self.source)
 
     def write(self, path: str | Path) -> None:
         """Writes .jsonl (also .gz, .zst) or .parquet; the file appears whole or not at all."""
@@ -178,7 +178,7 @@ def unit_of(source: str | Path) -> str:
 
 
 def is_annif(source: str | Path) -> bool:
-    return Path(source).is_dir() or suffixes(source)[0] == ".tsv"
+    return Path(source).is_dir() or suffixes(source)[0] in (".tsv", ".csv")
 
 
 def read_source(source: str | Path, layout: Layout, problems: Problems, cache: bool) -> pa.Table:
