@@ -163,8 +163,8 @@ def table(result: dict[str, Any]) -> str:
             "| --- | ---: | ---: |",
             *rows,
             "",
-            f"The cache is {result['cache_times_faster_than_first_read']:.0f} times faster than the first "
-            f"read. The scanner takes {result['scanner_loaded_once_a_process_s']:.1f} s to load in a process, "
+            f"The cache is {result['cache_times_faster_than_first_read']:.0f} times faster than reading. "
+            f"The scanner takes {result['scanner_loaded_once_a_process_s']:.1f} s to load in a process, "
             f"and {result['scanner_compiled_once_s']:.1f} s when it is compiled, once after installation; "
             "files under 32 MB do without it. "
             f"Machine: {', '.join(f'{key} {value}' for key, value in result['machine'].items())}.",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from micol import Corpus, Document, MicolError, Schema, cache, jsonl
+from micol import Corpus, Document, MicolError, Schema, cache, columns, jsonl
 from micol.errors import UsageError
 from micol.schema import DEFAULT_SCHEMA
 
@@ -115,6 +115,20 @@ def test_selected_documents_come_in_the_order_asked_for():
     assert (indptr.tolist(), values.to_pylist()) == ([0, 1, 1], ["d2"])
     assert len(corpus.select(np.array([], dtype=int))) == 0
     assert corpus.select([]).lists("authors")[0].tolist() == [0]
+
+
+def test_columns_too_large_for_one_chunk_are_used_as_they_are(monkeypatch):
+    whole = Corpus.from_records(RECORDS)
+    parts = Corpus(pa.concat_tables([whole.table.slice(n, 1) for n in range(3)]), whole.schema, "parts")
+    monkeypatch.setattr(columns, "ROWS_AT_A_TIME", 2)
+    monkeypatch.setattr(columns, "LARGEST_CHUNK", 3)
+    assert parts.select([2, 0, 1, 2]).table.equals(whole.select([2, 0, 1, 2]).table)
+    assert parts.texts([1, 2, 0]) == whole.texts([1, 2, 0])
+    assert list(parts) == list(whole)
+    indptr, values = parts.lists("references")
+    assert indptr.tolist() == [0, 0, 2, 3]
+    assert values.type == pa.large_string()
+    assert values.to_pylist() == ["d1", "x9", "d2"]
 
 
 def test_an_empty_collection_of_records_is_an_empty_corpus():
@@ -331,6 +345,7 @@ BAD_LINES = [
         b'{"id": "x", "title": "y"',
         "not valid JSON (Expecting ',' delimiter at character 25); correct the line",
     ),
+    (b"[", "not valid JSON (Expecting value at character 2); write each record as one object on one line"),
     (b'["x"]', AN_OBJECT % "an array"),
     (b"null", AN_OBJECT % "null"),
     (b'{"title": "y"}', f'the document has no "id"; {AN_ID}'),

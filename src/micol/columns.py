@@ -9,6 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+ROWS_AT_A_TIME = 1 << 10
+LARGEST_CHUNK = (1 << 31) - 1  # bytes of the strings in one array
+
 
 def strings(column: pa.Array | pa.ChunkedArray) -> list[str]:
     """The values as Python strings; far quicker than to_pylist, which makes a scalar object for each."""
@@ -28,13 +31,16 @@ def row_ends(lists: pa.ListArray) -> np.ndarray:
 
 
 def csr(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.StringArray]:
-    """A list column as row pointers (int64, rows + 1) and flat values."""
+    """A list column as row pointers (int64, rows + 1) and flat values (large strings beyond 2 GB)."""
     chunks = column.chunks or [pa.array([], column.type)]
     if len(chunks) == 1:
         return row_ends(chunks[0]), chunks[0].flatten()
     lengths = np.concatenate([np.diff(row_ends(chunk)) for chunk in chunks])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    return indptr, pa.concat_arrays([chunk.flatten() for chunk in chunks])
+    values = [chunk.flatten() for chunk in chunks]
+    if sum(map(len, map(string_bytes, values))) > LARGEST_CHUNK:
+        values = [part.cast(pa.large_string()) for part in values]
+    return indptr, pa.concat_arrays(values)
 
 
 def list_array(indptr: np.ndarray, values: pa.StringArray) -> pa.ListArray:
@@ -105,6 +111,30 @@ def concatenated(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
         columns.append(combined(pieces[position], column.type))
         pieces[position].clear()
     return pa.table(columns, schema)
+
+
+def taken(table: pa.Table, positions: np.ndarray) -> pa.Table:
+    """The rows at these positions, in that order, with combined chunks."""
+    if all(column.num_chunks == 1 for column in table.columns):
+        return concatenated([table.take(pa.array(positions))], table.schema)
+    parts = []
+    for start in range(0, len(positions), ROWS_AT_A_TIME):
+        rows = positions[start : start + ROWS_AT_A_TIME]
+        parts.append(pa.table([taken_from_chunks(column, rows) for column in table.columns], table.schema))
+    return concatenated(parts, table.schema)
+
+
+def taken_from_chunks(column: pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
+    """Chunk by chunk: pyarrow itself would first join the chunks, and they may be too large for that."""
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    chunk_of = np.searchsorted(ends, rows, side="right")
+    pieces = [
+        chunk.take(pa.array(rows[chunk_of == number] - (ends[number] - len(chunk))))
+        for number, chunk in enumerate(column.chunks)
+    ]
+    place = np.empty(len(rows), dtype=np.int64)
+    place[np.argsort(chunk_of, kind="stable")] = np.arange(len(rows))
+    return pa.concat_arrays(pieces).take(pa.array(place))
 
 
 def repeats(ids: pa.ChunkedArray) -> list[tuple[int, int]]:

@@ -208,6 +208,8 @@ def loaded(line: bytes) -> Any:
         raise RecordError(f"byte {error.start + 1} of the line is not UTF-8", "convert it to UTF-8") from None
     except json.JSONDecodeError as error:
         where = f"{error.msg} at character {error.pos + 1}"
-        raise RecordError(f"not valid JSON ({where})", "correct the line") from None
+        is_bracket = line.strip() in (b"[", b"{")  # of JSON that is spread over lines
+        remedy = "write each record as one object on one line" if is_bracket else "correct the line"
+        raise RecordError(f"not valid JSON ({where})", remedy) from None
     except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
         raise RecordError(f"not JSON that can be read ({reason(error)})", "correct the line") from None
