@@ -12,7 +12,7 @@ import numpy as np
 
 from micol.corpus import Corpus
 from micol.errors import MicolError
-from micol.folder import LabelTable, ModelFolder, resolved_config
+from micol.folder import EditedLabels, LabelTable, ModelFolder, resolved_config
 from micol.labels import LabelSpace
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
@@ -56,8 +56,7 @@ class Classifier:
         if isinstance(ranker, BiEncoder):
             config["pooling"] = ranker.pooling
         config["max_tokens"] = ranker.encoder.max_tokens
-        encoder = ranker.encoder
-        encoder.model.to(inference_dtype(encoder.device))
+        ranker.encoder.narrow(inference_dtype(ranker.encoder.device))
         return cls(labels, ranker, embed(ranker, labels.texts(), "embedding labels"), config)
 
     @cached_property
@@ -100,7 +99,7 @@ class Classifier:
         self, positions: np.ndarray, scores: np.ndarray, threshold: float | None
     ) -> tuple[Suggestion, ...]:
         return tuple(
-            Suggestion(self.labels[int(position)].id, self.labels[int(position)].name, float(score))
+            Suggestion(self.labels.ids[position], self.labels.names[position][0], float(score))
             for position, score in zip(positions, scores, strict=True)
             if threshold is None or score >= threshold
         )
@@ -145,70 +144,45 @@ class Classifier:
 
     def add_labels(self, labels: Iterable[Label]) -> int:
         """Adds labels; returns how many were embedded."""
-        added = list(labels)
-        known = set(self.labels.ids)
-        for label in added:
-            if label.id in known:
-                raise MicolError(f"label {label.id!r} is there already; use update to change it")
-        return self.replace_labels([*self.labels, *added])
+        return self.take(self.label_table.added(labels, self.embed))
 
     def update_labels(self, labels: Iterable[Label]) -> int:
         """Puts labels in the place of those with the same ids; returns how many were embedded again."""
-        changed = {label.id: label for label in labels}
-        for identifier in changed:
-            self.labels.position(identifier)
-        return self.replace_labels([changed.get(label.id, label) for label in self.labels])
+        return self.take(self.label_table.updated(labels, self.embed))
 
-    def remove_labels(self, identifiers: Iterable[str]) -> int:
+    def remove_labels(self, identifiers: Iterable[str]) -> None:
         """Removes labels; those below them stay, without that parent."""
-        gone = set(identifiers)
-        for identifier in gone:
-            self.labels.position(identifier)
-        return self.replace_labels([label for label in self.labels if label.id not in gone])
+        self.take(self.label_table.removed(identifiers))
 
-    def replace_labels(self, labels: list[Label]) -> int:
-        """Takes a new label space; a label whose text is unchanged keeps its vector to the bit."""
-        space = LabelSpace.from_labels(labels, source=self.labels.source)
-        if not len(space):
-            raise MicolError("the last label cannot be removed: a model needs at least one")
-        embedded = 0
-        vectors = None
-        if self.label_vectors is not None:
-            old = {label.id: (label.text, position) for position, label in enumerate(self.labels)}
-            vectors = np.empty((len(space), self.label_vectors.shape[1]), dtype=self.label_vectors.dtype)
-            new = []
-            for position, label in enumerate(space):
-                text, was = old.get(label.id, (None, 0))
-                if text == label.text:
-                    vectors[position] = self.label_vectors[was]
-                else:
-                    new.append(position)
-            fresh = embed(self.ranker, [space[position].text for position in new])
-            if fresh is not None and new:
-                vectors[new] = fresh
-            embedded = len(new)
-        self.labels, self.label_vectors = space, vectors
+    def embed(self, texts: list[str]) -> np.ndarray | None:
+        return embed(self.ranker, texts)
+
+    def take(self, edited: EditedLabels) -> int:
+        """Takes an edited label space in the place of the present one."""
+        self.labels, self.label_vectors = edited.table.labels, edited.table.vectors
         for name in ("exact", "bm25", "label_tokens"):
             self.__dict__.pop(name, None)
-        return embedded
+        return edited.embedded
+
+    @property
+    def label_table(self) -> LabelTable:
+        return LabelTable(self.labels, self.label_vectors)
 
     def save(self, folder: str | Path) -> None:
         """Writes the model folder, whole or not at all."""
-        ModelFolder(Path(folder)).write(
-            self.config, self.ranker.save, LabelTable(self.labels, self.label_vectors)
-        )
+        ModelFolder(Path(folder)).write(self.config, self.ranker.save, self.label_table)
 
     def save_labels(self, folder: str | Path) -> None:
         """Writes only the labels of a saved model, in one step."""
-        LabelTable(self.labels, self.label_vectors).write(ModelFolder(Path(folder)).labels)
+        self.label_table.write(ModelFolder(Path(folder)).labels)
 
     @classmethod
     def load(cls, folder: str | Path) -> Classifier:
         model = ModelFolder(Path(folder))
         config = model.read_config()
         table = LabelTable.read(model.labels)
-        encoder = Encoder.load(model.encoder, config["max_tokens"])
-        encoder.model.to(inference_dtype(encoder.device))
+        encoder = Encoder.load(model.encoder, config["max_tokens"], remedy="copy the model folder again")
+        encoder.narrow(inference_dtype(encoder.device))
         ranker: BiEncoder | CrossEncoder
         if config["settings"]["architecture"] == "cross":
             ranker = CrossEncoder.load_head(encoder, model.encoder)

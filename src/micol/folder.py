@@ -7,10 +7,11 @@ import platform
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,15 @@ import tomli_w
 from micol import __version__
 from micol.corpus import Corpus
 from micol.errors import MicolError
-from micol.files import current_umask, replacing
-from micol.labels import LabelSpace
+from micol.files import current_umask, reason, replacing
+from micol.labels import LAYOUT, LabelSpace
 from micol.records import Label
 from micol.settings import Settings
 
 FORMAT = 1
+VECTOR = "vector"
+
+Embed = Callable[[list[str]], np.ndarray | None]
 
 
 def resolved_config(
@@ -62,35 +66,81 @@ class LabelTable:
     vectors: np.ndarray | None  # float16 [labels, dim]
 
     def write(self, path: Path) -> None:
-        columns: dict[str, Any] = {
-            "id": pa.array(self.labels.ids, pa.string()),
-            "names": pa.array([list(names) for names in self.labels.names], pa.list_(pa.string())),
-            "description": pa.array([label.description for label in self.labels], pa.string()),
-            "parents": pa.array([list(label.parents) for label in self.labels], pa.list_(pa.string())),
-        }
+        table = self.labels.table
         if self.vectors is not None:
             flat = pa.array(np.ascontiguousarray(self.vectors, dtype=np.float16).reshape(-1))
-            columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, self.vectors.shape[1])
-        with replacing(path) as temporary:
-            pq.write_table(pa.table(columns), temporary, compression="zstd")
+            table = table.append_column(
+                VECTOR, pa.FixedSizeListArray.from_arrays(flat, self.vectors.shape[1])
+            )
+        with full_disk_is_a_sentence(path), replacing(path) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
 
     @classmethod
     def read(cls, path: Path) -> LabelTable:
         try:
             table = pq.read_table(path)
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, pa.ArrowException) as error:
             raise MicolError(
-                f"{path}: cannot be read as Parquet ({error}); copy the model folder again"
+                f"{path}: cannot be read as Parquet ({reason(error)}); copy the model folder again"
             ) from error
-        rows = zip(
-            *(table[name].to_pylist() for name in ("id", "names", "description", "parents")), strict=True
-        )
-        labels = [Label(id_, tuple(names), text, tuple(parents)) for id_, names, text, parents in rows]
+        for name in LAYOUT.columns:
+            if name not in table.column_names:
+                raise MicolError(
+                    f"{path}: no column {name!r}, so this is no label table; copy the model folder again"
+                )
         vectors = None
-        if "vector" in table.column_names:
-            column = table["vector"].combine_chunks()
+        if VECTOR in table.column_names:
+            column = table[VECTOR].combine_chunks()
             vectors = column.flatten().to_numpy().reshape(len(column), column.type.list_size)
-        return cls(LabelSpace.from_labels(labels, source=str(path)), vectors)
+        plain = table.select(LAYOUT.columns).cast(pa.schema(map(LAYOUT.arrow.field, LAYOUT.columns)))
+        return cls(LabelSpace(plain.combine_chunks(), str(path)), vectors)
+
+    def added(self, labels: Iterable[Label], embed: Embed) -> EditedLabels:
+        """With further labels at the end."""
+        new = list(labels)
+        known = set(self.labels.ids)
+        for label in new:
+            if label.id in known:
+                raise MicolError(f"label {label.id!r} is there already; use update to change it")
+        return self.with_labels([*self.labels, *new], embed)
+
+    def updated(self, labels: Iterable[Label], embed: Embed) -> EditedLabels:
+        """With labels in the place of those with the same ids."""
+        changed = {label.id: label for label in labels}
+        for identifier in changed:
+            self.labels.position(identifier)
+        return self.with_labels([changed.get(label.id, label) for label in self.labels], embed)
+
+    def removed(self, identifiers: Iterable[str]) -> EditedLabels:
+        """Without some labels; those below them stay, without that parent."""
+        gone = set(identifiers)
+        for identifier in gone:
+            self.labels.position(identifier)
+        if len(gone) == len(self.labels):
+            raise MicolError("the last label cannot be removed: a model needs at least one")
+        return self.with_labels([label for label in self.labels if label.id not in gone])
+
+    def with_labels(self, labels: Iterable[Label], embed: Embed | None = None) -> EditedLabels:
+        """The table of other labels: one whose text was here keeps its vector to the bit."""
+        space = LabelSpace.from_labels(labels, source=self.labels.source)
+        if self.vectors is None:
+            return EditedLabels(LabelTable(space, None), 0)
+        texts = space.texts()
+        position_of = {text: position for position, text in enumerate(self.labels.texts())}
+        kept = np.array([position_of.get(text, -1) for text in texts])
+        vectors = self.vectors[kept]
+        new = np.flatnonzero(kept < 0)
+        if len(new):
+            assert embed is not None
+            vectors[new] = embed([texts[position] for position in new])
+        return EditedLabels(LabelTable(space, vectors), len(new))
+
+
+class EditedLabels(NamedTuple):
+    """A label table after a change, and how many of its labels had to be embedded."""
+
+    table: LabelTable
+    embedded: int
 
 
 @dataclass(frozen=True)
@@ -113,19 +163,25 @@ class ModelFolder:
 
     def write(self, config: dict[str, Any], save_encoder: Callable[[Path], None], labels: LabelTable) -> None:
         """Writes a new folder beside this one, then puts it in its place."""
+        self.check_free()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.exists() and not self.config.is_file():
-            raise MicolError(f"{self.path}: exists and is not a model folder; choose another output")
         fresh = ModelFolder(Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent)))
         try:
-            fresh.path.chmod(0o777 & ~current_umask())
-            save_encoder(fresh.encoder)
-            labels.write(fresh.labels)
-            fresh.config.write_text(tomli_w.dumps(without_none(config)), encoding="utf-8")
-            (fresh.path / "README.md").write_text(model_card(config), encoding="utf-8")
+            with full_disk_is_a_sentence(self.path):
+                fresh.path.chmod(0o777 & ~current_umask())
+                save_encoder(fresh.encoder)
+                labels.write(fresh.labels)
+                fresh.config.write_text(tomli_w.dumps(without_none(config)), encoding="utf-8")
+                (fresh.path / "README.md").write_text(model_card(config), encoding="utf-8")
+                on_disk(fresh.path)
             self.take(fresh.path)
         finally:
             shutil.rmtree(fresh.path, ignore_errors=True)
+
+    def check_free(self) -> None:
+        """Only an older model may be replaced; better said before training than after it."""
+        if self.path.exists() and not self.config.is_file():
+            raise MicolError(f"{self.path}: exists and is not a model folder; choose another output")
 
     def take(self, fresh: Path) -> None:
         """Renames; an older model of that name is removed only once the new one stands."""
@@ -150,6 +206,7 @@ class ModelFolder:
             self.config,
             self.encoder / "config.json",
             self.encoder / "model.safetensors",
+            self.encoder / "tokenizer.json",
             self.labels,
         ):
             if not needed.is_file():
@@ -168,6 +225,30 @@ class ModelFolder:
                 f"format {FORMAT}; use the version named in the file, or train anew"
             )
         return config
+
+
+@contextmanager
+def full_disk_is_a_sentence(path: Path) -> Iterator[None]:
+    """Whatever library fails to write, and however it says so."""
+    try:
+        yield
+    except MicolError:
+        raise
+    except Exception as error:
+        # safetensors and tokenizers raise bare exceptions that only name the operating system's error.
+        if isinstance(error, OSError) or "os error" in str(error):
+            raise MicolError(
+                f"{path}: could not be written ({reason(error)}); free disk space or check its rights"
+            ) from error
+        raise
+
+
+def on_disk(folder: Path) -> None:
+    """Returns once the files of a folder are on the disk, and not on their way there."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
 
 
 def without_none(value: Any) -> Any:

@@ -45,6 +45,8 @@ class Encoder:
         if model.config.model_type in PACKABLE - {"bert", "electra"}:
             limit -= model.config.pad_token_id + 1
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, min(max_tokens, limit)
+        # The weights as they were trained, where the model computes in a narrower type.
+        self.exact_weights: dict[str, torch.Tensor] = {}
         self.first, self.last = _special_tokens(tokenizer)
         # RoBERTa-like models put two separators between the texts of a pair.
         double = model.config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}
@@ -59,6 +61,7 @@ class Encoder:
         packed: bool = True,
         device: torch.device | None = None,
         dtype: torch.dtype = torch.float32,
+        remedy: str = HOW_TO_PROVIDE,
     ) -> Encoder:
         """Loads a folder or hub id. `packed=False` pads, and so keeps the attention dropout of training."""
         level = transformers_logging.get_verbosity()
@@ -73,17 +76,23 @@ class Encoder:
                 options["add_pooling_layer"] = False
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = AutoModel.from_pretrained(str(source), config=config, **options)
+                model, loading = AutoModel.from_pretrained(
+                    str(source), config=config, output_loading_info=True, **options
+                )
                 tokenizer = AutoTokenizer.from_pretrained(str(source))
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise MicolError(
-                f"{source}: the encoder cannot be loaded ({reason}); {HOW_TO_PROVIDE}"
-            ) from error
+        except Exception as error:  # a foreign or damaged folder fails in a dozen ways
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise MicolError(f"{source}: the encoder cannot be loaded ({reason}); {remedy}") from error
         finally:
             transformers_logging.set_verbosity(level)
+        if loading["missing_keys"]:  # transformers would fill them with random numbers
+            raise MicolError(f"{source}: lacks weights such as {min(loading['missing_keys'])}; {remedy}")
+        if (
+            2 * len(tokenizer) < config.vocab_size
+        ):  # transformers makes do with an empty one
+            raise MicolError(f"{source}: has no tokenizer with the model's vocabulary; {remedy}")
         if not tokenizer.is_fast:
-            raise MicolError(f"{source}: has no fast tokenizer (tokenizer.json); {HOW_TO_PROVIDE}")
+            raise MicolError(f"{source}: has no fast tokenizer (tokenizer.json); {remedy}")
         return cls(model.to(device or best_device()), tokenizer, max_tokens)
 
     @property
@@ -94,17 +103,26 @@ class Encoder:
     def dimension(self) -> int:
         return int(self.model.config.hidden_size)
 
+    def narrow(self, dtype: torch.dtype) -> None:
+        """Computes in `dtype` from now on, where that is narrower; the exact weights are kept for saving."""
+        if self.model.dtype == torch.float32 != dtype:
+            self.exact_weights = {name: weight.cpu() for name, weight in self.model.state_dict().items()}
+        torch.nn.Module.to(self.model, dtype)
+
     def save(self, folder: Path) -> None:
         """Writes the encoder in Hugging Face layout, weights as float32 safetensors."""
         level = transformers_logging.get_verbosity()
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
+        attention, dtype = self.model.config._attn_implementation, self.model.dtype
         try:
-            attention = self.model.config._attn_implementation
+            if self.exact_weights:
+                self.model.float().load_state_dict(self.exact_weights)
             self.model.save_pretrained(folder)
-            self.model.config._attn_implementation = attention
             self.tokenizer.save_pretrained(folder)
         finally:
+            torch.nn.Module.to(self.model, dtype)
+            self.model.config._attn_implementation = attention
             transformers_logging.set_verbosity(level)
 
     def tokenize(self, texts: Sequence[str], limit: int | None = None) -> list[np.ndarray]:
