@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -150,8 +151,12 @@ def main() -> None:
     waiting = [run for run in runs if run.key not in done]
     options.output.parent.mkdir(exist_ok=True)
     context = multiprocessing.get_context("spawn")
-    with options.output.open("a", encoding="utf-8") as file, context.Pool(options.jobs) as pool:
-        for row in pool.imap_unordered(measure, waiting):
+    with (
+        options.output.open("a", encoding="utf-8") as file,
+        ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
+    ):
+        for finished in as_completed([pool.submit(measure, run) for run in waiting]):
+            row = finished.result()
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             file.flush()
             scores = row.get("scores", {})

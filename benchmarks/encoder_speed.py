@@ -168,22 +168,22 @@ def our_training(
     max_tokens = 256 if architecture == "bi" else 512
     settings = resolve(
         architecture, "P->P", "paper",
-        {"batch_size": batch_size, "epochs": 1, "keep_best": False, "attention_dropout": False, "compile": True,
-         "checkpoints": 0, "max_tokens": max_tokens},
+        {"batch_size": batch_size, "epochs": 1, "keep_best": False, "dropout": False, "attention_dropout": False,
+         "compile": True, "checkpoints": 0},
     )  # fmt: skip
     model = encoder(max_tokens)
     numbers = np.arange(pairs)
     if architecture == "bi":
         module: BiModule | CrossModule = BiModule(model, "cls")
         examples: PairExamples | ListExamples = PairExamples(
-            model, texts, 2 * numbers, 2 * numbers + 1, np.arange(len(texts))
+            model.framing, texts, 2 * numbers, 2 * numbers + 1, np.arange(len(texts))
         )
         length = float(np.mean([len(text) for text in texts[: 2 * pairs]])) + 2
     else:
         module = CrossModule(model, torch.nn.Linear(768, 1, bias=False).to(DEVICE))
         lists = np.stack([3 * numbers + 1, 3 * numbers + 2], axis=1)
         targets = np.tile(np.array([1.0, 0.0], dtype=np.float32), (pairs, 1))
-        examples = ListExamples(model, texts, texts, 3 * numbers, lists, targets)
+        examples = ListExamples(model.framing, texts, texts, 3 * numbers, lists, targets)
         length = float(np.mean([len(text) for text in texts[: 3 * pairs]])) * 2 + 3
     with tempfile.TemporaryDirectory() as folder:
         log = [entry for entry in fit(module, settings, examples, None, Path(folder)) if "loss" in entry]
@@ -298,8 +298,8 @@ def main() -> None:
         fast, length = our_training(architecture, texts, pairs, batch)
         flops = fast * 2 * length * flops_per_token(config, length, training=True)
         results[f"{architecture}_training"] = {
-            "peer_pairs_per_second": slow, "pairs_per_second": fast, "ratio": fast / slow, "batch_size": batch,
-            "mean_tokens": length, "share_of_matmul_rate": flops / peak,
+            "peer_pairs_per_second": slow, "pairs_per_second": fast, "ratio": fast / slow,
+            "batch_size": batch, "mean_tokens": length, "share_of_matmul_rate": flops / peak,
         }  # fmt: skip
         print(architecture, results[f"{architecture}_training"], flush=True)
     slow = peer_bi_tagging(texts, names, 60, 10 if quick else 40)

@@ -57,7 +57,7 @@ def encoder(tiny_bert: Path) -> Encoder:
 
 def test_pairs_are_visited_anew_each_epoch_and_the_same_again(encoder: Encoder) -> None:
     texts = [np.array([number + 5]) for number in range(40)]
-    examples = PairExamples(encoder, texts, np.arange(20), np.arange(20, 40), np.arange(40))
+    examples = PairExamples(encoder.framing, texts, np.arange(20), np.arange(20, 40), np.arange(40))
     first, second = examples.order(0, 4, seed=1), examples.order(1, 4, seed=1)
     assert sorted(first) == sorted(second) == list(range(20))
     assert first.tolist() != second.tolist()
@@ -69,7 +69,7 @@ def test_texts_of_one_document_do_not_meet_as_negatives(encoder: Encoder) -> Non
     """A title and an abstract are two texts, but one document."""
     texts = [np.array([5])] * 8
     owners = np.array([0, 1, 0, 2, 3, 4, 5, 6])
-    examples = PairExamples(encoder, texts, np.array([0, 2, 4, 6]), np.array([1, 3, 5, 7]), owners)
+    examples = PairExamples(encoder.framing, texts, np.array([0, 2, 4, 6]), np.array([1, 3, 5, 7]), owners)
     for seed in range(10):
         order = examples.order(0, 2, seed).tolist()
         assert set(order[:2]) != {0, 1}
@@ -78,11 +78,11 @@ def test_texts_of_one_document_do_not_meet_as_negatives(encoder: Encoder) -> Non
 def test_a_list_is_one_document_against_several_texts(encoder: Encoder) -> None:
     firsts, seconds = [np.array([5, 6]), np.array([7])], [np.array([8]), np.array([9, 10]), np.array([11])]
     lists, targets = np.array([[0, 2], [1, 0]]), np.array([[1.0, 0.0], [0.75, 0.25]])
-    examples = ListExamples(encoder, firsts, seconds, np.array([0, 1]), lists, targets)
+    examples = ListExamples(encoder.framing, firsts, seconds, np.array([0, 1]), lists, targets)
     batch = examples.collate([1, 0])
     assert batch.pop("targets").tolist() == [[0.75, 0.25], [1.0, 0.0]]
     packed = Packed(**batch)
-    first, last = encoder.first, encoder.last
+    first, last = encoder.framing.first, encoder.framing.last
     sequences = [part.tolist() for part in packed.ids.split(packed.starts.diff().tolist())]
     assert sequences == [
         [first, 7, last, 9, 10, last],

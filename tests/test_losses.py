@@ -74,7 +74,7 @@ def test_pooling_takes_the_first_token_or_their_mean(pooling: str) -> None:
 
 def pair_examples(encoder: Encoder) -> PairExamples:
     texts = encoder.tokenize([f"{record['title']} {record['abstract']}" for record in world.documents(24)])
-    return PairExamples(encoder, texts, np.arange(12), np.arange(12, 24), np.arange(24))
+    return PairExamples(encoder.framing, texts, np.arange(12), np.arange(12, 24), np.arange(24))
 
 
 def settings(**given: object) -> Settings:

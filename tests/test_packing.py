@@ -48,7 +48,7 @@ def assert_same(got: list[np.ndarray], expected: list[np.ndarray]) -> None:
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_texts_give_the_vectors_of_plain_transformers(folder: Path, is_packed: bool) -> None:
     encoder = Encoder.load(folder, 64, packed=is_packed)
-    batch = encoder.pack(encoder.tokenize(TEXTS))
+    batch = encoder.framing.pack(encoder.tokenize(TEXTS))
     assert_same(unpacked(encoder, batch), padded(folder, TEXTS))
 
 
@@ -56,7 +56,7 @@ def test_texts_give_the_vectors_of_plain_transformers(folder: Path, is_packed: b
 def test_pairs_give_the_vectors_of_plain_transformers(folder: Path, is_packed: bool) -> None:
     encoder = Encoder.load(folder, 64, packed=is_packed)
     pairs = list(zip(encoder.tokenize(TEXTS), encoder.tokenize(LABELS), strict=True))
-    assert_same(unpacked(encoder, encoder.pack_pairs(pairs)), padded(folder, TEXTS, LABELS))
+    assert_same(unpacked(encoder, encoder.framing.pack_pairs(pairs)), padded(folder, TEXTS, LABELS))
 
 
 def test_gradients_are_those_of_the_padded_batch(folder: Path) -> None:
@@ -64,7 +64,7 @@ def test_gradients_are_those_of_the_padded_batch(folder: Path) -> None:
     for is_packed in (True, False):
         encoder = Encoder.load(folder, 64, packed=is_packed)
         encoder.model.eval()
-        encoder.hidden(encoder.pack(encoder.tokenize(TEXTS))).square().mean().backward()
+        encoder.hidden(encoder.framing.pack(encoder.tokenize(TEXTS))).square().mean().backward()
         gradients.append([weight.grad for weight in encoder.model.parameters() if weight.grad is not None])
     for packed_gradient, padded_gradient in zip(*gradients, strict=True):
         torch.testing.assert_close(packed_gradient, padded_gradient, atol=1e-6, rtol=1e-4)
@@ -75,7 +75,7 @@ def test_a_text_longer_than_the_encoder_is_cut(folder: Path) -> None:
     assert encoder.max_tokens == 64
     long = encoder.tokenize([" ".join(TEXTS)])
     assert len(long[0]) == 62
-    [vectors] = unpacked(encoder, encoder.pack(long))
+    [vectors] = unpacked(encoder, encoder.framing.pack(long))
     assert np.isfinite(vectors).all()
 
 

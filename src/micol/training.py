@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,12 +18,14 @@ from safetensors import SafetensorError
 from micol.classify import Classifier
 from micol.corpus import Corpus
 from micol.errors import MicolError
+from micol.files import replacing
+from micol.folder import ModelFolder
 from micol.labels import LabelSpace
 from micol.metapath import MetaPath
-from micol.pairs import Pairs, draw_pairs
+from micol.pairs import Method, Pairs, draw_pairs
 from micol.plots import plot_losses
 from micol.progress import say
-from micol.rank.base import resolve_base
+from micol.rank.base import DEFAULT_BASE, resolve_base
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.distill import teacher_lists
@@ -51,13 +55,22 @@ def train(
 ) -> Classifier:
     """Trains on the documents' metadata alone and returns a classifier; with `output`, saves it there.
 
-    `ready_pairs` are used in place of drawn ones. Any setting of `micol.settings.Settings` may be given by name.
+    `ready_pairs` are used in place of drawn ones. Any setting of `micol.settings.Settings` may be given.
     Interrupted, the same call with `resume=True` goes on from the newest whole checkpoint beside `output`.
     """
     settings = resolve(architecture, path, recipe, given)
+    if output is not None:
+        ModelFolder(Path(output)).check_free()
     source = resolve_base(base)
-    record = {"base": base or Path(source).name if Path(source).exists() else source}
-    with training_folder(output, resume) as folder:
+    record: dict[str, Any] = {"base": base or DEFAULT_BASE}
+    run = {
+        **settings.as_dict(),
+        **record,
+        "documents": corpus.fingerprint,
+        "labels": labels.fingerprint,
+        "given pairs": None if ready_pairs is None else digest(ready_pairs),
+    }
+    with training_folder(output, resume, run) as folder:
         if init_only:
             ranker: BiEncoder | CrossEncoder = untrained(source, settings)
             log: list[dict[str, Any]] = []
@@ -67,6 +80,7 @@ def train(
             with clear_failures(folder):
                 ranker, log = fit_ranker(corpus, labels, pairs, source, settings, folder, resume, tensorboard)
             record["pairs_used"] = len(pairs.anchor)
+            record["final_loss"] = [entry["loss"] for entry in log if "loss" in entry][-1]
         classifier = Classifier.build(labels, ranker, settings, record, corpus)
         if output is not None:
             classifier.save(output)
@@ -79,7 +93,11 @@ def pairs_for(corpus: Corpus, settings: Settings) -> Pairs:
     """Draws the pairs of the settings' meta-path, those for validation included."""
     wanted = settings.pairs + (settings.validation_pairs if settings.keep_best else 0)
     pairs = draw_pairs(
-        corpus.network(), MetaPath(settings.path), wanted, seed=settings.seed, method=settings.sampling
+        corpus.network(),
+        MetaPath(settings.path),
+        wanted,
+        seed=settings.seed,
+        method=cast(Method, settings.sampling),
     )
     if not len(pairs.anchor):
         raise MicolError(
@@ -171,7 +189,7 @@ def pair_examples(encoder: Encoder, corpus: Corpus, pairs: Pairs, settings: Sett
             target[chosen] = len(texts) + np.arange(both.sum())
             texts += encoder.tokenize([text for text, keep in zip(parts[side], both, strict=True) if keep])
             owners = np.concatenate([owners, anchors[chosen]])
-    return PairExamples(encoder, texts, anchor_texts, positive_texts, owners)
+    return PairExamples(encoder.framing, texts, anchor_texts, positive_texts, owners)
 
 
 def interpolate(model: torch.nn.Module, before: dict[str, torch.Tensor], share: float) -> None:
@@ -225,7 +243,7 @@ def random_negatives(cross: CrossEncoder, corpus: Corpus, pairs: Pairs, settings
     tokens = cross.tokenize(corpus.texts(documents))
     targets = np.zeros(lists.shape, dtype=np.float32)
     targets[:, 0] = 1.0
-    return ListExamples(cross.encoder, tokens, tokens, inverse[:, 0], inverse[:, 1:], targets)
+    return ListExamples(cross.encoder.framing, tokens, tokens, inverse[:, 0], inverse[:, 1:], targets)
 
 
 def fit_taught_cross(
@@ -248,7 +266,7 @@ def fit_taught_cross(
     encoder = Encoder(teacher.encoder.model, teacher.encoder.tokenizer, settings.max_tokens)
     cross = CrossEncoder.untrained(encoder, settings.seed)
     examples = ListExamples(
-        encoder, cross.tokenize(texts), cross.tokenize(labels.texts()), documents_of, lists, targets
+        encoder.framing, cross.tokenize(texts), cross.tokenize(labels.texts()), documents_of, lists, targets
     )
     log = fit(
         CrossModule(encoder, cross.head),
@@ -264,7 +282,7 @@ def fit_taught_cross(
 
 
 @contextmanager
-def training_folder(output: str | Path | None, resume: bool) -> Iterator[Path]:
+def training_folder(output: str | Path | None, resume: bool, run: dict[str, Any]) -> Iterator[Path]:
     """Where checkpoints live while training runs: beside the output, and gone once the model is saved."""
     if output is None:
         with tempfile.TemporaryDirectory(prefix="micol-training-") as name:
@@ -274,8 +292,34 @@ def training_folder(output: str | Path | None, resume: bool) -> Iterator[Path]:
     if folder.exists() and not resume:
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    yield folder
+    check_same_run(folder, run)
+    try:
+        yield folder
+    except BaseException:
+        if not any(folder.glob("*/checkpoint-*")):
+            shutil.rmtree(folder)
+        raise
     shutil.rmtree(folder)
+
+
+def check_same_run(folder: Path, run: dict[str, Any]) -> None:
+    """Only what was begun with the same data and settings can be gone on with."""
+    path = folder / "run.json"
+    if not path.is_file():
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(run, indent=2), encoding="utf-8")
+        return
+    begun = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in run.items():
+        if begun.get(name) != value:
+            raise MicolError(
+                f"{folder}: was begun with {name} = {begun.get(name)!r}, now it is {value!r}; "
+                "resume with what it was begun with, or train anew without --resume"
+            )
+
+
+def digest(pairs: Pairs) -> str:
+    return hashlib.sha256(pairs.anchor.tobytes() + pairs.positive.tobytes()).hexdigest()
 
 
 @contextmanager

@@ -50,7 +50,7 @@ class BiEncoder:
         encoder.model.eval()
         with torch.inference_mode(), Progress(what, len(filled), "texts") as progress:
             for batch in batches_by_length(lengths[filled], INFERENCE_TOKENS[encoder.device.type]):
-                packed = encoder.pack([tokens[row] for row in filled[batch]]).to(encoder.device)
+                packed = encoder.framing.pack([tokens[row] for row in filled[batch]]).to(encoder.device)
                 pooled = pool(encoder.hidden(packed), packed, self.pooling)
                 # Results stay on the device until all is queued, so that packing goes on while it computes.
                 vectors.append(normalize(pooled.float(), dim=1))

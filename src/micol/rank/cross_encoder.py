@@ -36,7 +36,7 @@ class CrossEncoder:
     @property
     def text_limit(self) -> int:
         """Tokens of either text: half of the encoder's length each, as in the paper."""
-        return (self.encoder.max_tokens - 2 - len(self.encoder.between)) // 2
+        return (self.encoder.max_tokens - 2 - len(self.encoder.framing.between)) // 2
 
     def tokenize(self, texts: Sequence[str]) -> list[np.ndarray]:
         return self.encoder.tokenize(texts, self.text_limit)
@@ -53,14 +53,14 @@ class CrossEncoder:
         columns = candidates.labels
         document_lengths = np.array([len(document) for document in documents], dtype=np.int64)
         label_lengths = np.array([len(label) for label in labels], dtype=np.int64)
-        lengths = document_lengths[rows] + label_lengths[columns] + 2 + len(self.encoder.between)
+        lengths = document_lengths[rows] + label_lengths[columns] + 2 + len(self.encoder.framing.between)
         device = self.encoder.device
         order, scores = [], []
         self.encoder.model.eval()
         with torch.inference_mode(), Progress(what, len(rows), "pairs") as progress:
             for batch in batches_by_length(lengths, INFERENCE_TOKENS[device.type]):
                 pairs = [(documents[rows[i]], labels[columns[i]]) for i in batch]
-                packed = self.encoder.pack_pairs(pairs).to(device)
+                packed = self.encoder.framing.pack_pairs(pairs).to(device)
                 cls_vectors = self.encoder.hidden(packed)[packed.starts[:-1].long()]
                 # Results stay on the device until all is queued, so that packing goes on while it computes.
                 scores.append(self.head(cls_vectors.to(self.head.weight.dtype))[:, 0].float())

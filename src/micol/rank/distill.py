@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from micol.errors import MicolError
 from micol.labels import LabelSpace
 from micol.rank.bi_encoder import BiEncoder
 from micol.ranking import Ranking
@@ -35,7 +36,12 @@ def teacher_lists(
     assert found.exact is not None
     scored = with_exact_bonus(cosines, found.exact.ranking())
     generator = np.random.default_rng((settings.seed, 4))
-    size = settings.negatives + 1
+    size = min(settings.negatives + 1, int(np.diff(scored.indptr).max(initial=0)))
+    if size < 2:
+        raise MicolError(
+            "no document has two candidate labels, so there is nothing to rank; check the labels' names and "
+            "descriptions, or train with --teacher none"
+        )
     documents, lists, targets = [], [], []
     for document in range(len(scored)):
         positions, scores = scored.row(document)

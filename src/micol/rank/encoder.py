@@ -15,7 +15,7 @@ from transformers.utils import logging as transformers_logging
 
 from micol.errors import MicolError
 from micol.rank.base import HOW_TO_PROVIDE
-from micol.rank.packing import PACKABLE, PACKED_ATTENTION, Packed, last_hidden_states, pack
+from micol.rank.packing import PACKABLE, PACKED_ATTENTION, Framing, Packed, last_hidden_states
 
 # Tokens in one batch of inference: enough to fill the device, little enough to fit it.
 INFERENCE_TOKENS = {"cuda": 65_536, "cpu": 4_096}
@@ -47,10 +47,10 @@ class Encoder:
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, min(max_tokens, limit)
         # The weights as they were trained, where the model computes in a narrower type.
         self.exact_weights: dict[str, torch.Tensor] = {}
-        self.first, self.last = _special_tokens(tokenizer)
+        first, last = _special_tokens(tokenizer)
         # RoBERTa-like models put two separators between the texts of a pair.
         double = model.config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}
-        self.between = [self.last, self.last] if double else [self.last]
+        self.framing = Framing(first, last, (last, last) if double else (last,))
 
     @classmethod
     def load(
@@ -87,9 +87,7 @@ class Encoder:
             transformers_logging.set_verbosity(level)
         if loading["missing_keys"]:  # transformers would fill them with random numbers
             raise MicolError(f"{source}: lacks weights such as {min(loading['missing_keys'])}; {remedy}")
-        if (
-            2 * len(tokenizer) < config.vocab_size
-        ):  # transformers makes do with an empty one
+        if 2 * len(tokenizer) < config.vocab_size:  # transformers makes do with an empty one
             raise MicolError(f"{source}: has no tokenizer with the model's vocabulary; {remedy}")
         if not tokenizer.is_fast:
             raise MicolError(f"{source}: has no fast tokenizer (tokenizer.json); {remedy}")
@@ -135,18 +133,6 @@ class Encoder:
             return_attention_mask=False, return_token_type_ids=False, verbose=False,
         )  # fmt: skip
         return [np.asarray(ids, dtype=np.int32) for ids in encoded["input_ids"]]
-
-    def pack(self, texts: Sequence[np.ndarray]) -> Packed:
-        """`[CLS] d [SEP]` for every text."""
-        return pack([np.concatenate([[self.first], text, [self.last]]) for text in texts])
-
-    def pack_pairs(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Packed:
-        """`[CLS] d [SEP] t [SEP]` for every pair; the first text ends with its separator."""
-        sequences = [
-            np.concatenate([[self.first], first, self.between, second, [self.last]])
-            for first, second in pairs
-        ]
-        return pack(sequences, firsts=[len(first) + 2 for first, _ in pairs])
 
     def hidden(self, batch: Packed) -> torch.Tensor:
         return last_hidden_states(self.model, batch)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from micol.rank.encoder import Encoder
+from micol.rank.packing import Framing
 
 # Beyond this many put-off examples a batch, looking on costs more than a false negative.
 MOST_CLASHES = 50
@@ -31,7 +31,7 @@ class Examples(Protocol):
 class PairExamples:
     """Pairs of similar texts for the bi-encoder: anchors and positives are token sequences."""
 
-    encoder: Encoder
+    framing: Framing
     texts: Sequence[np.ndarray]
     anchors: np.ndarray
     positives: np.ndarray
@@ -49,14 +49,14 @@ class PairExamples:
 
     def collate(self, numbers: Sequence[int]) -> dict[str, Any]:
         chosen = np.concatenate([self.anchors[numbers], self.positives[numbers]])
-        return vars(self.encoder.pack([self.texts[text] for text in chosen]))
+        return vars(self.framing.pack([self.texts[text] for text in chosen]))
 
 
 @dataclass(frozen=True)
 class ListExamples:
     """For the cross-encoder: a document, the texts set against it, and how much each is to be preferred."""
 
-    encoder: Encoder
+    framing: Framing
     firsts: Sequence[np.ndarray]
     seconds: Sequence[np.ndarray]
     documents: np.ndarray  # [E] into firsts
@@ -76,7 +76,7 @@ class ListExamples:
             for second in self.lists[number]
         ]
         targets = torch.from_numpy(self.targets[numbers].astype(np.float32))
-        return {**vars(self.encoder.pack_pairs(pairs)), "targets": targets}
+        return {**vars(self.framing.pack_pairs(pairs)), "targets": targets}
 
 
 def without_repeats(shuffled: list[int], sides: tuple[list[int], list[int]], batch_size: int) -> np.ndarray:

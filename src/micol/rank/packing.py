@@ -58,6 +58,27 @@ def pack(sequences: Sequence[np.ndarray], firsts: Sequence[int] | None = None) -
     )
 
 
+@dataclass(frozen=True)
+class Framing:
+    """The special tokens around texts. Small, so that the processes that load data can have a copy."""
+
+    first: int  # [CLS]
+    last: int  # [SEP]
+    between: tuple[int, ...]
+
+    def pack(self, texts: Sequence[np.ndarray]) -> Packed:
+        """`[CLS] d [SEP]` for every text."""
+        return pack([np.concatenate([[self.first], text, [self.last]]) for text in texts])
+
+    def pack_pairs(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Packed:
+        """`[CLS] d [SEP] t [SEP]` for every pair; the first text ends with its separator."""
+        sequences = [
+            np.concatenate([[self.first], first, self.between, second, [self.last]])
+            for first, second in pairs
+        ]
+        return pack(sequences, firsts=[len(first) + 2 for first, _ in pairs])
+
+
 def slice_sequences(batch: Packed, start: int, end: int) -> Packed:
     """Sequences start to end of a batch."""
     starts = batch.starts[start : end + 1]

@@ -114,13 +114,14 @@ class ContrastiveTrainer(Trainer):
         """The mean loss over the validation examples, in batches like those of training."""
         assert self.validation is not None
         order = self.validation.order(0, self.settings.batch_size, self.settings.seed)
-        self.model.eval()
+        model = self.model_wrapped
+        model.eval()
         total = 0.0
         with torch.no_grad(), self.compute_loss_context_manager():
             for start in range(0, len(order), self.settings.batch_size):
                 numbers = order[start : start + self.settings.batch_size]
-                batch = self._prepare_inputs(self.validation.collate(numbers))
-                total += float(self.compute_loss(self.model, batch)) * len(numbers)
+                batch = self._prepare_inputs(self.validation.collate(numbers.tolist()))
+                total += float(self.compute_loss(model, batch)) * len(numbers)
         metrics = {"eval_loss": total / len(order)}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
@@ -280,6 +281,10 @@ def fit(
         log_level="error",
     )
     keep_residuals_in_bfloat16(module.model)
+    if not settings.dropout:
+        for part in module.model.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.0
     if settings.compile:
         module.model.compile(dynamic=True)
     trainer = ContrastiveTrainer(
@@ -293,13 +298,13 @@ def fit(
 
 def keep_residuals_in_bfloat16(model: torch.nn.Module) -> None:
     """Under autocast a layer norm returns float32, so that half of all memory traffic is twice as wide."""
-
-    def narrow(_: torch.nn.Module, __: Any, out: torch.Tensor) -> torch.Tensor:
-        return out.to(torch.bfloat16) if torch.is_autocast_enabled(out.device.type) else out
-
     for part in model.modules():
         if isinstance(part, torch.nn.LayerNorm):
             part.register_forward_hook(narrow)
+
+
+def narrow(_: torch.nn.Module, __: Any, out: torch.Tensor) -> torch.Tensor:
+    return out.to(torch.bfloat16) if torch.is_autocast_enabled(out.device.type) else out
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
