@@ -47,11 +47,11 @@ class Hop(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """One branch of a meta-graph: at least `count` distinct nodes that `into` reaches and `out_of` leaves."""
+    """One branch of a meta-graph: at least so many distinct nodes that `into` reaches and `out_of` leaves."""
 
     into: Hop
     out_of: Hop
-    count: int
+    least: int
 
 
 # A chain is bound to hops, and to meta-graphs: branches that must all hold between the same two documents.

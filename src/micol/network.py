@@ -32,20 +32,34 @@ class Relation(NamedTuple):
     backward: csr_array
 
 
+class Graph(NamedTuple):
+    """All matrices of a network end to end, so that one compiled kernel serves every meta-path.
+
+    Row r of matrix m is indices[indptr[first[m] + r] : indptr[first[m] + r + 1]]. Matrix 2k is the k-th
+    relation and 2k + 1 its transpose: the way back along matrix m is m ^ 1.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    first: np.ndarray
+    rows: np.ndarray
+
+
 class Network:
-    """The documents of a corpus and what joins them; `relations` maps each letter of the schema."""
+    """The documents of a corpus and what joins them; `relations` has every letter of the schema."""
 
     def __init__(self, ids: Sequence[str], schema: Schema, incidence: Mapping[str, csr_array]) -> None:
         self.ids = ids
         self.schema = schema
         self.n_documents = len(ids)
         self.relations = {letter: both_ways(matrix) for letter, matrix in incidence.items()}
+        self.graph = pool(self.relations)
 
     @classmethod
     def of(cls, corpus: Corpus) -> Network:
         """The network of a corpus under its schema."""
-        incidence = {letter: node_incidence(corpus, name) for letter, name in corpus.schema.nodes.items()}
-        return cls(corpus.ids, corpus.schema, incidence | link_incidence(corpus))
+        nodes = {letter: node_incidence(corpus, name) for letter, name in corpus.schema.nodes.items()}
+        return cls(corpus.ids, corpus.schema, nodes | link_incidence(corpus))
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -56,9 +70,11 @@ class Network:
         try:
             return self._positions[id]
         except KeyError:
-            raise MicolError(
-                f"document {id!r} is not in the corpus of {self.n_documents:,} documents"
-            ) from None
+            raise MicolError(f"{id!r} is not the id of one of the {self.n_documents:,} documents") from None
+
+    def matrix(self, letter: str, forward: bool) -> int:
+        """The number that `graph` knows a relation, or its transpose, by."""
+        return 2 * list(self.relations).index(letter) + (not forward)
 
 
 def both_ways(matrix: csr_array) -> Relation:
@@ -71,38 +87,46 @@ def both_ways(matrix: csr_array) -> Relation:
     return Relation(matrix, backward)
 
 
+def pool(relations: Mapping[str, Relation]) -> Graph:
+    """Lays the matrices end to end; theirs become views, so that nothing is kept twice."""
+    matrices = [matrix for relation in relations.values() for matrix in relation]
+    sizes = np.cumsum([0, *(matrix.nnz for matrix in matrices)], dtype=np.int64)
+    rows = np.array([matrix.shape[0] for matrix in matrices], dtype=np.int64)
+    first = np.cumsum([0, *(rows + 1)], dtype=np.int64)
+    indices = np.empty(sizes[-1], dtype=np.int32)
+    indptr = np.empty(first[-1], dtype=np.int64)
+    for matrix, begin, end, row in zip(matrices, sizes, sizes[1:], first):
+        indices[begin:end] = matrix.indices
+        indptr[row : row + len(matrix.indptr)] = matrix.indptr
+        indptr[row : row + len(matrix.indptr)] += begin
+        if matrix.indices.dtype == indices.dtype:
+            matrix.indices = indices[begin:end]
+    return Graph(indptr, indices, first[:-1], rows)
+
+
 def node_incidence(corpus: Corpus, field: str) -> csr_array:
     """Documents x distinct values of a field."""
     indptr, values = corpus.lists(field)
     encoded = values.dictionary_encode()
-    columns = encoded.indices.to_numpy(zero_copy_only=False)
-    return incidence(indptr, columns, (len(indptr) - 1, len(encoded.dictionary)))
+    columns = np.array(encoded.indices, dtype=np.int32)  # a copy: scipy sorts in place
+    ones = np.ones(len(columns), dtype=np.int8)
+    # scipy keeps indices as wide as indptr: four bytes each, unless there are over two billion edges.
+    narrow = indptr.astype(np.int32) if len(columns) <= np.iinfo(np.int32).max else indptr
+    return csr_array((ones, columns, narrow), shape=(len(indptr) - 1, len(encoded.dictionary)))
 
 
 def link_incidence(corpus: Corpus) -> dict[str, csr_array]:
     """For each link letter nodes x nodes: an edge a -> b where b is in a's field or a in b's citations."""
-    if not corpus.schema.links:
+    links = corpus.schema.links
+    if not links:
         return {}
-    fields = list(corpus.schema.links.values())
+    fields = list(dict.fromkeys(links.values()))
     if CITATIONS in corpus.table.column_names:
         fields.append(CITATIONS)
-    lists = [corpus.lists(name) for name in fields]
-    # One node space for all link fields, so that a path may go from one to another through any node.
-    encoded = (
-        pa.chunked_array([values for _, values in lists], pa.string())
-        .dictionary_encode()
-        .unify_dictionaries()
-    )
-    dictionary = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
-    nodes, n_nodes = link_nodes(pa.array(corpus.ids, pa.string()), dictionary)
-    edges = {}
-    for name, (indptr, _), chunk in zip(fields, lists, encoded.chunks):
-        sources = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-        targets = nodes[chunk.indices.to_numpy(zero_copy_only=False)]
-        edges[name] = (sources, targets)
+    edges, n_nodes = link_edges(corpus, fields)
     matrices = {}
-    for order, (letter, name) in enumerate(corpus.schema.links.items()):
-        sources, targets = edges[name]
+    for order, (letter, field) in enumerate(links.items()):
+        sources, targets = edges[field]
         if order == 0 and CITATIONS in edges:
             cited, citing = edges[CITATIONS]
             sources, targets = np.concatenate([sources, citing]), np.concatenate([targets, cited])
@@ -113,14 +137,32 @@ def link_incidence(corpus: Corpus) -> dict[str, csr_array]:
     return matrices
 
 
+def link_edges(corpus: Corpus, fields: list[str]) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], int]:
+    """The documents and the listed nodes of each field, and the number of nodes in all.
+
+    All fields share one node space, so that a path may go from one link field to another through any node.
+    """
+    lists = [corpus.lists(field) for field in fields]
+    joined = pa.chunked_array([values for _, values in lists], pa.string())
+    # Encoded chunk by chunk: joining the strings first would copy them all. Empty chunks vanish on the way.
+    chunks = joined.dictionary_encode().unify_dictionaries().chunks
+    dictionary = chunks[0].dictionary if chunks else pa.array([], pa.string())
+    nodes, n_nodes = link_nodes(pa.array(corpus.ids, pa.string()), dictionary)
+    codes = [np.empty(0, np.int32), *(chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks)]
+    listed = nodes[np.concatenate(codes)]
+    edges, begin = {}, 0
+    for field, (indptr, values) in zip(fields, lists):
+        documents = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+        edges[field] = (documents, listed[begin : begin + len(values)])
+        begin += len(values)
+    return edges, n_nodes
+
+
 def link_nodes(ids: pa.Array, linked: pa.Array) -> tuple[np.ndarray, int]:
     """The node of each linked id: its document's position, or a number after the last document."""
     positions = pc.index_in(linked, value_set=ids)
     outside = pc.is_null(positions).to_numpy(zero_copy_only=False)
     nodes = pc.fill_null(positions, 0).to_numpy(zero_copy_only=False).astype(np.int32)
-    nodes[outside] = len(ids) + np.arange(outside.sum(), dtype=np.int32)
-    return nodes, len(ids) + int(outside.sum())
-
-
-def incidence(indptr: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> csr_array:
-    return csr_array((np.ones(len(columns), dtype=np.int8), columns, indptr), shape=shape)
+    n_outside = int(outside.sum())
+    nodes[outside] = len(ids) + np.arange(n_outside, dtype=np.int32)
+    return nodes, len(ids) + n_outside

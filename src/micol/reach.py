@@ -1,48 +1,160 @@
-"""Which documents a document reaches."""
+"""A meta-path bound to a network, ready for the compiled kernels; what it reaches, and how much."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from scipy.sparse import csr_array
 
-from micol.metapath import Hop, MetaPath, Shared
-from micol.network import Network
+from micol._random import shuffled
+from micol._walk import (
+    FOUND,
+    HOP,
+    LEVEL,
+    LISTED_SIZE,
+    MARKS,
+    MEET,
+    NODES,
+    NONE,
+    WORK,
+    Program,
+    Scratch,
+    count_partners,
+)
+from micol.metapath import Hop, MetaPath
+from micol.network import Graph, Network
+
+# A node between is a hub if it is joined to more documents than this, or than this share of all documents.
+HUB_DEGREE, HUB_SHARE = 100, 0.01
+# `coverage` looks at so many neighbours, a few seconds' work, before it is content with a sample.
+WORK_BUDGET = 300_000_000
+FIRST_SAMPLE = 256
 
 
-def matrix(network: Network, hop: Hop) -> csr_array:
-    relation = network.relations[hop.letter]
-    return relation.forward if hop.forward else relation.backward
+class Plan(NamedTuple):
+    """What every kernel is called with."""
+
+    graph: Graph
+    program: Program
+    scratch: Scratch
 
 
-def neighbours(rows: csr_array, nodes: np.ndarray) -> np.ndarray:
-    """All nodes that the given nodes lead to, as often as they do."""
-    nodes = nodes[nodes < rows.shape[0]]
-    parts = [rows.indices[rows.indptr[node] : rows.indptr[node + 1]] for node in nodes]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+class PathStatistics(NamedTuple):
+    """How far a meta-path reaches; estimated from a sample of documents unless `exact`."""
+
+    documents_with_partner: int
+    pairs: int
+    mean_partners: float  # over all documents, those without a partner among them
+    exact: bool
+    hub_only_share: float  # of the pairs, those that no way joins but through a hub
 
 
-def meeting(network: Network, branches: tuple[Shared, ...], node: int) -> np.ndarray:
-    """Documents that hold every branch of a meta-graph with one node."""
-    found = None
-    for branch in branches:
-        shared = np.unique(neighbours(matrix(network, branch.into), np.array([node])))
-        ends, counts = np.unique(neighbours(matrix(network, branch.out_of), shared), return_counts=True)
-        enough = ends[counts >= branch.count]
-        found = enough if found is None else np.intersect1d(found, enough)
-    assert found is not None
-    return found
+def hub_degree(n_documents: int) -> int:
+    """The largest number of documents at a node that is no hub yet."""
+    return max(HUB_DEGREE, int(HUB_SHARE * n_documents))
+
+
+def plan(network: Network, path: MetaPath, hubs: int = NONE) -> Plan:
+    """Binds a path to a network; nodes with more than `hubs` neighbours are left out of its walks."""
+    chains = [0]
+    steps: list[tuple[int, int, int]] = []
+    branches: list[tuple[int, int, int]] = []
+    for chain in path.bind(network.schema):
+        for step in chain:
+            if isinstance(step, Hop):
+                steps.append((HOP, network.matrix(*step), NONE))
+                continue
+            steps.append((MEET, len(branches), len(branches) + len(step)))
+            for branch in step:
+                branches.append((network.matrix(*branch.into), network.matrix(*branch.out_of), branch.least))
+        chains.append(len(steps))
+    program = Program(
+        np.array(chains, dtype=np.int64),
+        np.array(steps, dtype=np.int64),
+        np.array(branches, dtype=np.int64).reshape(-1, 3),
+        network.n_documents,
+        hubs,
+    )
+    return Plan(network.graph, program, scratch(network, program))
+
+
+def scratch(network: Network, program: Program) -> Scratch:
+    """Fresh memory; pages that no kernel touches cost nothing."""
+    n_nodes = max(network.n_documents, int(max(network.graph.rows, default=0)))
+    # Each chain has a second slot, for a frontier that was left early and is walked to its end after all.
+    slots = 2 * (len(program.chains) - 1)
+    backward_steps = int(np.diff(program.chains).max())
+    return Scratch(
+        state=np.full((slots, LEVEL + 1), NONE, dtype=np.int64),
+        lists=np.zeros((NODES + 2 * slots, n_nodes), dtype=np.int64),
+        stamps=np.zeros((MARKS + slots + backward_steps, n_nodes), dtype=np.int32),
+        clock=np.zeros(WORK + 1, dtype=np.int64),
+    )
 
 
 def reachable_positions(network: Network, path: MetaPath, position: int) -> np.ndarray:
-    reached = [np.empty(0, dtype=np.int64)]
-    for steps in path.bind(network.schema):
-        frontier = np.array([position])
-        for step in steps:
-            if isinstance(step, Hop):
-                frontier = np.unique(neighbours(matrix(network, step), frontier))
-            else:
-                parts = [meeting(network, step, node) for node in frontier]
-                frontier = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
-        reached.append(frontier)
-    found = np.unique(np.concatenate(reached)).astype(np.int64)
-    return found[(found < network.n_documents) & (found != position)]
+    """The documents that one reaches, ascending."""
+    bound = plan(network, path)
+    count_partners(*bound, np.array([position]), np.empty(1, dtype=np.int64))
+    found = np.sort(bound.scratch.lists[FOUND, : bound.scratch.clock[LISTED_SIZE]])
+    return found[found != position]
+
+
+def neighbours_together(plan: Plan, anchors: np.ndarray) -> np.ndarray:
+    """An order of anchors that brings those with the same first neighbour together.
+
+    A walk that starts as the one before it is not walked again, so one venue is expanded once, not once for
+    each of its documents.
+    """
+    kind, first, _ = plan.program.steps[0]
+    matrix = first if kind == HOP else plan.program.branches[first, 0]
+    begin = plan.graph.indptr[plan.graph.first[matrix] + anchors]
+    end = plan.graph.indptr[plan.graph.first[matrix] + anchors + 1]
+    neighbour = np.full(len(anchors), NONE, dtype=np.int64)
+    joined = begin < end
+    neighbour[joined] = plan.graph.indices[begin[joined]]
+    return np.argsort(neighbour, kind="stable")
+
+
+def coverage(
+    network: Network,
+    path: MetaPath | str,
+    sample: int | None = None,
+    seed: int = 0,
+    budget: int = WORK_BUDGET,
+) -> PathStatistics:
+    """How many documents have partners, and how many; from all documents if that is affordable.
+
+    Otherwise from as many documents, drawn at random, as the budget allows, and at most `sample`.
+    """
+    path = MetaPath(path) if isinstance(path, str) else path
+    n_documents = network.n_documents
+    anchors = shuffled(np.arange(n_documents, dtype=np.int64), seed)[:sample]
+    every, no_hubs = plan(network, path), plan(network, path, hub_degree(n_documents))
+    counts, without_hubs = np.zeros(len(anchors), np.int64), np.zeros(len(anchors), np.int64)
+    done, step, spent, next_cost = 0, FIRST_SAMPLE, 0, 0.0
+    while done < len(anchors) and spent + next_cost <= budget:
+        some = slice(done, done + step)
+        counts[some] = partners(every, anchors[some])
+        without_hubs[some] = partners(no_hubs, anchors[some])
+        done = min(done + step, len(anchors))
+        step = min(2 * step, len(anchors) - done)
+        spent = int(every.scratch.clock[WORK] + no_hubs.scratch.clock[WORK])
+        next_cost = spent / done * step
+    counts, without_hubs = counts[:done], without_hubs[:done]
+    scale = n_documents / max(done, 1)
+    return PathStatistics(
+        documents_with_partner=round(np.count_nonzero(counts) * scale),
+        pairs=round(int(counts.sum()) * scale),
+        mean_partners=float(counts.mean()) if done else 0.0,
+        exact=done == n_documents,
+        hub_only_share=1 - float(without_hubs.sum() / counts.sum()) if counts.any() else 0.0,
+    )
+
+
+def partners(plan: Plan, anchors: np.ndarray) -> np.ndarray:
+    """The number of documents that each anchor reaches."""
+    order = neighbours_together(plan, anchors)
+    counts = np.empty(len(anchors), dtype=np.int64)
+    count_partners(*plan, anchors[order], counts)
+    return counts[np.argsort(order)]

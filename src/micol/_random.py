@@ -1,0 +1,82 @@
+"""Random integers that are a pure function of seed, anchor and draw number.
+
+A counter-based generator (the output function of SplitMix64) needs no stream: any anchor can be drawn alone,
+in any order, on any machine, and gives the same positives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numba import njit
+
+# What only kernels call needs no way in from Python, which takes half the time of compilation.
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+inner: Any = njit(**INNER)
+kernel: Any = njit(cache=True, error_model="numpy")
+int64 = cast("Callable[[Any], int]", np.int64)
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: consecutive counters land far apart
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+S11, S27, S30, S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
+ZERO, ONE = np.uint64(0), np.uint64(1)
+
+
+@inner
+def mix(word: np.uint64) -> np.uint64:
+    """Scrambles 64 bits so that each bit of the result depends on every bit of the argument."""
+    word = (word ^ (word >> S30)) * FIRST
+    word = (word ^ (word >> S27)) * SECOND
+    return word ^ (word >> S31)
+
+
+@inner
+def start(random: np.ndarray, seed: np.uint64, anchor: int) -> None:
+    """Points the generator, an array of key and counter, at the draws of one anchor."""
+    random[0] = mix(seed + GOLDEN * (np.uint64(anchor) + ONE))
+    random[1] = ZERO
+
+
+@inner
+def bits(random: np.ndarray) -> np.uint64:
+    """The next 64 random bits."""
+    random[1] += ONE
+    return mix(random[0] + GOLDEN * random[1])
+
+
+@inner
+def below(random: np.ndarray, bound: int) -> int:
+    """A random integer in [0, bound), each exactly as likely as any other."""
+    limit = np.uint64(bound)
+    while True:
+        word = bits(random)
+        rest = word % limit
+        # The last, incomplete run of `bound` numbers would favour small remainders.
+        if word - rest <= ZERO - limit:
+            return int64(rest)
+
+
+@inner
+def unit(random: np.ndarray) -> float:
+    """A random number in [0, 1) with 53 bits."""
+    return np.float64(bits(random) >> S11) * 2.0**-53
+
+
+@kernel
+def sort_keys(items: np.ndarray, seed: np.uint64) -> np.ndarray:
+    keys = np.empty(len(items), dtype=np.uint64)
+    for index in range(len(items)):
+        keys[index] = mix(seed ^ mix(np.uint64(items[index])))
+    return keys
+
+
+def seed_word(seed: int) -> np.uint64:
+    """Any integer as a seed of 64 bits."""
+    return np.uint64(seed % (1 << 64))
+
+
+def shuffled(items: np.ndarray, seed: int) -> np.ndarray:
+    """A random permutation of distinct non-negative integers, decided by the set and the seed alone."""
+    return items[np.lexsort((items, sort_keys(items, seed_word(seed))))]

@@ -1,0 +1,412 @@
+"""Compiled walks over the network: from one document to all it reaches along a meta-path.
+
+A chain is walked as a set of nodes, hop by hop, up to its last step. What remains are *bundles*: nodes, each
+of which leads by the last hop to a row of documents. A meta-graph as the last step becomes bundles as well,
+with a condition on each document. The drawing kernels work on bundles alone.
+
+The kernels take few, wide arrays and 64-bit integers only: every further argument or type costs the first
+user seconds of compilation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from micol._random import inner, int64, kernel
+from micol.network import Graph
+
+# A plain 0 would be a type of its own ("literally 0"), and have kernels compiled again for it.
+NONE, ZERO, UNLIMITED = int64(-1), int64(0), int64(2**62)
+# What a candidate for a meta-graph and an anchor cost beside one visit to a neighbour, as measured.
+CHECK_COST, ANCHOR_COST = int64(16), int64(64)
+# Kinds of steps: along one relation, or a meta-graph between two documents.
+HOP, MEET = map(int64, range(2))
+
+
+class Program(NamedTuple):
+    """A bound meta-path in numbers; chain c has the steps chains[c] : chains[c + 1]."""
+
+    chains: np.ndarray
+    steps: np.ndarray  # kind; matrix of a hop, or first and last branch of a meta-graph
+    branches: np.ndarray  # matrix into the shared nodes, matrix out of them, least number of shared nodes
+    n_documents: int
+    hub_degree: int  # nodes between with more neighbours are passed over; NONE: no node is
+
+
+class Scratch(NamedTuple):
+    """Memory of the kernels. A slot holds the walk of one chain."""
+
+    state: np.ndarray  # a row a slot: see below
+    lists: (
+        np.ndarray
+    )  # TALLY, SPARE, CHOSEN, FOUND, then for each slot its nodes and prefix sums of their lengths
+    stamps: np.ndarray  # sets: SEEN, HIT, DRAWN, then one a slot, then one for each step backwards
+    clock: np.ndarray  # see below
+
+
+# Columns of Scratch.state.
+ANCHOR, MODE, SIZE, TOTAL, MATRIX, OWNER, BRANCH, MARK, LEVEL = map(int64, range(9))
+# Modes: the nodes are bundles; they are a frontier left early, for its size; they all begin a meta-graph.
+BUNDLES, EARLY, MANY = map(int64, range(3))
+TALLY, SPARE, CHOSEN, FOUND, NODES, SUMS = map(int64, range(6))
+# A node is in a set where the array holds the set's stamp.
+SEEN, HIT, DRAWN, MARKS = map(int64, range(4))
+# Scratch.clock: the last stamp given, whether FOUND is up to date, its size and stamp, neighbours visited.
+STAMP, LISTED, LISTED_SIZE, LISTED_STAMP, WORK = map(int64, range(5))
+
+
+@inner
+def row(graph: Graph, matrix: int, node: int) -> tuple[int, int]:
+    """Where the neighbours of a node begin and end; a node outside the matrix has none."""
+    if node >= graph.rows[matrix]:
+        return ZERO, ZERO
+    at = graph.first[matrix] + node
+    return graph.indptr[at], graph.indptr[at + 1]
+
+
+@inner
+def length(graph: Graph, matrix: int, node: int) -> int:
+    begin, end = row(graph, matrix, node)
+    return end - begin
+
+
+@inner
+def neighbour(graph: Graph, at: int) -> int:
+    return int64(graph.indices[at])
+
+
+@inner
+def nodes_of(scratch: Scratch, slot: int) -> np.ndarray:
+    return scratch.lists[NODES + 2 * slot]
+
+
+@inner
+def sums_of(scratch: Scratch, slot: int) -> np.ndarray:
+    return scratch.lists[SUMS + 2 * slot]
+
+
+@inner
+def tick(scratch: Scratch) -> int:
+    """A stamp never used before."""
+    scratch.clock[STAMP] += 1
+    return scratch.clock[STAMP]
+
+
+@inner
+def is_hub(graph: Graph, program: Program, node: int, into: int, out: int) -> bool:
+    """Whether a node between has too many neighbours along one of the hops beside it."""
+    if program.hub_degree == NONE:
+        return False
+    if into != NONE and length(graph, into ^ 1, node) > program.hub_degree:
+        return True
+    return out != NONE and length(graph, out, node) > program.hub_degree
+
+
+@inner
+def place_of(graph: Graph, begin: int, end: int, node: int) -> int:
+    """The first place in an ascending row that is not below a node."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if graph.indices[middle] < node:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@inner
+def share(graph: Graph, program: Program, branch: int, node: int, document: int) -> bool:
+    """Whether two documents share as many nodes as a branch of a meta-graph asks for."""
+    branches = program.branches
+    into, out, need = branches[branch, 0], branches[branch, 1], branches[branch, 2]
+    short, short_end = row(graph, into, node)
+    long, long_end = row(graph, out ^ 1, document)
+    if short_end - short > long_end - long:
+        short, short_end, long, long_end = long, long_end, short, short_end
+    leap = long_end - long > 8 * (short_end - short)
+    count = 0
+    # As long as enough are left.
+    while count + short_end - short >= need and long < long_end:
+        wanted = neighbour(graph, short)
+        if leap:
+            long = place_of(graph, long, long_end, wanted)
+        while long < long_end and graph.indices[long] < wanted:
+            long += 1
+        if (
+            long < long_end
+            and graph.indices[long] == wanted
+            and not is_hub(graph, program, wanted, into, out)
+        ):
+            count += 1
+            if count >= need:
+                return True
+        short += 1
+    return False
+
+
+@inner
+def holds(graph: Graph, program: Program, step: int, node: int, document: int, known: int) -> bool:
+    """Whether every branch of a meta-graph holds between two documents; of one it is known already."""
+    for branch in range(program.steps[step, 1], program.steps[step, 2]):
+        if branch != known and not share(graph, program, branch, node, document):
+            return False
+    return True
+
+
+@inner
+def fill(
+    graph: Graph, program: Program, branch: int, node: int, chosen: np.ndarray, needed_only: bool
+) -> tuple[int, int]:
+    """The shared nodes of a branch that partners are looked for at, and the sum of their lengths.
+
+    Who shares m of k nodes is at one of any k - m + 1 of them: the m - 1 longest rows are not needed.
+    """
+    branches = program.branches
+    into, out, need = branches[branch, 0], branches[branch, 1], branches[branch, 2]
+    begin, end = row(graph, into, node)
+    size, total = ZERO, ZERO
+    for at in range(begin, end):
+        shared = neighbour(graph, at)
+        if not is_hub(graph, program, shared, into, out):
+            chosen[size] = shared
+            total += length(graph, out, shared)
+            size += 1
+    if size < need:
+        return ZERO, NONE
+    for _ in range(need - 1 if needed_only else ZERO):
+        longest = ZERO
+        for index in range(1, size):
+            if length(graph, out, chosen[index]) > length(graph, out, chosen[longest]):
+                longest = index
+        total -= length(graph, out, chosen[longest])
+        size -= 1
+        chosen[longest] = chosen[size]
+    return size, total
+
+
+@inner
+def choose(graph: Graph, program: Program, step: int, node: int, chosen: np.ndarray) -> tuple[int, int, int]:
+    """The branch by which partners of a node are found with least work, its bundles, and their lengths."""
+    best, least = NONE, UNLIMITED
+    for branch in range(program.steps[step, 1], program.steps[step, 2]):
+        _, total = fill(graph, program, branch, node, chosen, True)
+        if total == NONE:
+            return branch, ZERO, ZERO
+        if total < least:
+            best, least = branch, total
+    size, total = fill(graph, program, best, node, chosen, True)
+    return best, size, total
+
+
+@inner
+def meet(
+    graph: Graph, program: Program, scratch: Scratch, step: int, node: int, known: int, stamp: int,
+    target: int, size: int,
+) -> int:  # fmt: skip
+    """Appends to a list the nodes that a meta-graph joins with a node, unless they are in a set already."""
+    chosen, tally = scratch.lists[CHOSEN], scratch.lists[TALLY]
+    branch, bundles, total = choose(graph, program, step, node, chosen)
+    if bundles == 0:
+        return size
+    branches = program.branches
+    into, out, need = branches[branch, 0], branches[branch, 1], branches[branch, 2]
+    # To count how often a document turns up takes all rows; to look at each one's own nodes, most rows only.
+    everything = fill(graph, program, branch, node, chosen, False)
+    counting = need == 1 or everything[1] < total * (8 + length(graph, into, node))
+    if counting:
+        bundles, total = everything
+    else:
+        bundles, total = fill(graph, program, branch, node, chosen, True)
+        need = ZERO + 1
+    scratch.clock[WORK] += CHECK_COST * total
+    # Counts stand upon a base that no earlier count has reached, so they need not be cleared.
+    base = tick(scratch) << 32
+    for index in range(bundles):
+        begin, end = row(graph, out, chosen[index])
+        for at in range(begin, end):
+            other = neighbour(graph, at)
+            tally[other] = max(tally[other], base) + 1
+            if tally[other] != base + need or scratch.stamps[known, other] == stamp:
+                continue
+            if holds(graph, program, step, node, other, branch if counting else NONE):
+                scratch.stamps[known, other] = stamp
+                scratch.lists[target, size] = other
+                size += 1
+    return size
+
+
+@inner
+def hop(
+    graph: Graph, program: Program, scratch: Scratch, nodes: np.ndarray, size: int, matrix: int, out: int
+) -> int:
+    """Lists in SPARE, each once, the nodes that a hop leads to."""
+    stamp, count = tick(scratch), ZERO
+    for index in range(size):
+        begin, end = row(graph, matrix, nodes[index])
+        scratch.clock[WORK] += end - begin
+        for at in range(begin, end):
+            node = neighbour(graph, at)
+            if scratch.stamps[SEEN, node] != stamp:
+                scratch.stamps[SEEN, node] = stamp
+                if not is_hub(graph, program, node, matrix, out):
+                    scratch.lists[SPARE, count] = node
+                    count += 1
+    return count
+
+
+@inner
+def same_row(graph: Graph, matrix: int, one: int, other: int) -> bool:
+    begin, end = row(graph, matrix, one)
+    other_begin, other_end = row(graph, matrix, other)
+    if end - begin != other_end - other_begin:
+        return False
+    for offset in range(end - begin):
+        if graph.indices[begin + offset] != graph.indices[other_begin + offset]:
+            return False
+    return True
+
+
+@inner
+def is_too_far(
+    graph: Graph, program: Program, nodes: np.ndarray, size: int, step: int, end: int, limit: int
+) -> bool:
+    """Whether a hop from these nodes has too many neighbours, and only hops follow it."""
+    for index in range(step, end):
+        if program.steps[index, 0] != HOP:
+            return False
+    cost = 0
+    for index in range(size):
+        cost += length(graph, program.steps[step, 1], nodes[index])
+    return cost > limit
+
+
+@inner
+def advance(
+    graph: Graph, program: Program, scratch: Scratch, slot: int, chain: int, anchor: int, limit: int
+) -> bool:
+    """Walks from the anchor up to the last step; False where the anchor before it led to the same nodes."""
+    state, nodes, spare = scratch.state[slot], nodes_of(scratch, slot), scratch.lists[SPARE]
+    step, end = program.chains[chain], program.chains[chain + 1]
+    begins_alike = (
+        state[ANCHOR] != NONE
+        and end - step > 1
+        and program.steps[step, 0] == HOP
+        and same_row(graph, program.steps[step, 1], state[ANCHOR], anchor)
+    )
+    if begins_alike:
+        return False
+    state[ANCHOR], state[MODE], state[OWNER] = anchor, BUNDLES, NONE
+    nodes[0] = anchor
+    size = ZERO + 1
+    while step < end - 1:
+        out = program.steps[step + 1, 1] if program.steps[step + 1, 0] == HOP else NONE
+        if is_too_far(graph, program, nodes, size, step, end, limit):
+            state[MODE] = EARLY
+            break
+        if program.steps[step, 0] == HOP:
+            count = hop(graph, program, scratch, nodes, size, program.steps[step, 1], out)
+        else:
+            stamp, count = tick(scratch), ZERO
+            for index in range(size):
+                count = meet(graph, program, scratch, step, nodes[index], SEEN, stamp, SPARE, count)
+        size = 0
+        for index in range(count):
+            if program.steps[step, 0] == HOP or not is_hub(graph, program, spare[index], NONE, out):
+                nodes[size] = spare[index]
+                size += 1
+        step += 1
+    state[SIZE], state[LEVEL] = size, step
+    return True
+
+
+@inner
+def settle(
+    graph: Graph, program: Program, scratch: Scratch, slot: int, chain: int, anchor: int, limit: int
+) -> None:
+    """Walks a chain and prepares its bundles: lengths summed up, nodes marked."""
+    if not advance(graph, program, scratch, slot, chain, anchor, limit):
+        return
+    state, nodes, sums = scratch.state[slot], nodes_of(scratch, slot), sums_of(scratch, slot)
+    last = program.chains[chain + 1] - 1
+    if program.steps[last, 0] == HOP:
+        state[MATRIX] = program.steps[last, 1]
+    elif state[SIZE] == 1:
+        state[OWNER] = nodes[0]
+        branch, state[SIZE], _ = choose(graph, program, last, state[OWNER], nodes)
+        state[MATRIX] = program.branches[branch, 1]
+        # One shared node is enough, and who is at a bundle has it.
+        state[BRANCH] = branch if program.branches[branch, 2] == 1 else NONE
+    else:
+        state[MODE] = MANY
+    state[MARK], state[TOTAL] = tick(scratch), 0
+    for index in range(state[SIZE]):
+        scratch.stamps[MARKS + slot, nodes[index]] = state[MARK]
+        if state[MODE] == BUNDLES:
+            state[TOTAL] += length(graph, state[MATRIX], nodes[index])
+            sums[index] = state[TOTAL]
+    scratch.clock[LISTED] = 0
+
+
+@inner
+def list_bundles(graph: Graph, scratch: Scratch, slot: int, stamp: int, size: int) -> int:
+    """Appends to FOUND the documents of a slot's bundles that are not there yet."""
+    state, nodes = scratch.state[slot], nodes_of(scratch, slot)
+    scratch.clock[WORK] += state[TOTAL]
+    for index in range(state[SIZE]):
+        begin, end = row(graph, state[MATRIX], nodes[index])
+        for at in range(begin, end):
+            document = neighbour(graph, at)
+            if scratch.stamps[HIT, document] != stamp:
+                scratch.stamps[HIT, document] = stamp
+                scratch.lists[FOUND, size] = document
+                size += 1
+    return size
+
+
+@inner
+def expand(graph: Graph, program: Program, scratch: Scratch, anchor: int) -> int:
+    """Lists in FOUND, each once, all that any chain leads to, the anchor among them; returns how many."""
+    n_chains = len(program.chains) - 1
+    for chain in range(n_chains):
+        if scratch.state[chain, MODE] == EARLY:
+            settle(graph, program, scratch, n_chains + chain, chain, anchor, UNLIMITED)
+    if scratch.clock[LISTED] == 1:
+        return scratch.clock[LISTED_SIZE]
+    stamp, size = tick(scratch), ZERO
+    for chain in range(n_chains):
+        slot = n_chains + chain if scratch.state[chain, MODE] == EARLY else chain
+        last = program.chains[chain + 1] - 1
+        if program.steps[last, 0] == HOP:
+            size = list_bundles(graph, scratch, slot, stamp, size)
+        elif scratch.state[slot, OWNER] != NONE:
+            owner = scratch.state[slot, OWNER]
+            size = meet(graph, program, scratch, last, owner, HIT, stamp, FOUND, size)
+        else:
+            for index in range(scratch.state[slot, SIZE]):
+                node = nodes_of(scratch, slot)[index]
+                size = meet(graph, program, scratch, last, node, HIT, stamp, FOUND, size)
+    # Link nodes outside the corpus are no documents.
+    kept = 0
+    for index in range(size):
+        if scratch.lists[FOUND, index] < program.n_documents:
+            scratch.lists[FOUND, kept] = scratch.lists[FOUND, index]
+            kept += 1
+    scratch.clock[LISTED], scratch.clock[LISTED_SIZE], scratch.clock[LISTED_STAMP] = 1, kept, stamp
+    return kept
+
+
+@kernel
+def count_partners(
+    graph: Graph, program: Program, scratch: Scratch, anchors: np.ndarray, counts: np.ndarray
+) -> None:
+    """How many documents each anchor reaches; those of the last one stay in FOUND."""
+    for index in range(len(anchors)):
+        anchor = anchors[index]
+        for chain in range(len(program.chains) - 1):
+            settle(graph, program, scratch, chain, chain, anchor, UNLIMITED)
+        scratch.clock[WORK] += ANCHOR_COST
+        counts[index] = expand(graph, program, scratch, anchor)
+        if scratch.stamps[HIT, anchor] == scratch.clock[LISTED_STAMP]:
+            counts[index] -= 1
