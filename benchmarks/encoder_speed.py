@@ -162,14 +162,14 @@ def peer_cross_training(texts: list[np.ndarray], pairs: int) -> float:
 
 
 def our_training(
-    architecture: str, texts: list[np.ndarray], pairs: int, batch_size: int
+    architecture: str, texts: list[np.ndarray], pairs: int, batch_size: int, dropout: bool
 ) -> tuple[float, float]:
     """Pairs a second of `fit` once compiled and warm, and the mean length of its sequences."""
     max_tokens = 256 if architecture == "bi" else 512
     settings = resolve(
         architecture, "P->P", "paper",
-        {"batch_size": batch_size, "epochs": 1, "keep_best": False, "dropout": False, "attention_dropout": False,
-         "compile": True, "checkpoints": 0},
+        {"batch_size": batch_size, "epochs": 1, "keep_best": False, "checkpoints": 0, "compile": True,
+         "dropout": dropout, "attention_dropout": False},
     )  # fmt: skip
     model = encoder(max_tokens)
     numbers = np.arange(pairs)
@@ -290,18 +290,21 @@ def main() -> None:
     results: dict[str, object] = {
         "machine": torch.cuda.get_device_name(), "torch": torch.__version__, "matmul_tflops": peak / 1e12,
     }  # fmt: skip
-    for architecture, peer, batch, pairs in (
-        ("bi", peer_bi_training, 512, 512 * (20 if quick else 50)),
-        ("cross", peer_cross_training, 256, 256 * (20 if quick else 50)),
+    for architecture, dropout, peer, batch in (
+        ("bi", True, peer_bi_training, 512),
+        ("bi", False, peer_bi_training, 512),
+        ("cross", True, peer_cross_training, 256),
+        ("cross", False, peer_cross_training, 256),
     ):
         slow = peer(texts, 160 if quick else 480)
-        fast, length = our_training(architecture, texts, pairs, batch)
+        fast, length = our_training(architecture, texts, batch * (20 if quick else 40), batch, dropout)
         flops = fast * 2 * length * flops_per_token(config, length, training=True)
-        results[f"{architecture}_training"] = {
+        name = f"{architecture}_training" + ("" if dropout else "_without_dropout")
+        results[name] = {
             "peer_pairs_per_second": slow, "pairs_per_second": fast, "ratio": fast / slow,
             "batch_size": batch, "mean_tokens": length, "share_of_matmul_rate": flops / peak,
         }  # fmt: skip
-        print(architecture, results[f"{architecture}_training"], flush=True)
+        print(name, results[name], flush=True)
     slow = peer_bi_tagging(texts, names, 60, 10 if quick else 40)
     fast = our_bi_tagging(texts[: 5_000 if quick else 20_000], names, 60)
     results["bi_tagging"] = {

@@ -42,7 +42,7 @@ class Settings:
     # How many times over the run training is saved, so that it can be resumed; 0: never.
     checkpoints: int = 10
     # The base's own dropout; that of attention needs padded batches, which are slower.
-    dropout: bool = False
+    dropout: bool = True
     attention_dropout: bool = False
     bf16: bool = True
     compile: bool = False
@@ -87,12 +87,12 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
     "bi": {
         "pairs": 50_000, "validation_pairs": 5_000, "batch_size": 8, "max_tokens": 256, "pooling": "cls",
         "epochs": 3, "learning_rate": 5e-5, "warmup": 0.0, "keep_best": True,
-        "dropout": True, "attention_dropout": True,
+        "attention_dropout": True,
     },
     "cross": {
         "pairs": 50_000, "validation_pairs": 5_000, "batch_size": 4, "max_tokens": 512, "negatives": 1,
         "epochs": 3, "learning_rate": 5e-5, "warmup": 0.0, "keep_best": True,
-        "dropout": True, "attention_dropout": True,
+        "attention_dropout": True,
     },
 }  # fmt: skip
 

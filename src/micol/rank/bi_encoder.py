@@ -47,8 +47,7 @@ class BiEncoder:
         lengths = np.array([len(text) + 2 for text in tokens], dtype=np.int64)
         filled = np.flatnonzero(lengths > 2)
         rows, vectors = [], []
-        encoder.model.eval()
-        with torch.inference_mode(), Progress(what, len(filled), "texts") as progress:
+        with self.encoder.inference(), Progress(what, len(filled), "texts") as progress:
             for batch in batches_by_length(lengths[filled], INFERENCE_TOKENS[encoder.device.type]):
                 packed = encoder.framing.pack([tokens[row] for row in filled[batch]]).to(encoder.device)
                 pooled = pool(encoder.hidden(packed), packed, self.pooling)

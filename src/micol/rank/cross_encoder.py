@@ -56,8 +56,7 @@ class CrossEncoder:
         lengths = document_lengths[rows] + label_lengths[columns] + 2 + len(self.encoder.framing.between)
         device = self.encoder.device
         order, scores = [], []
-        self.encoder.model.eval()
-        with torch.inference_mode(), Progress(what, len(rows), "pairs") as progress:
+        with self.encoder.inference(), Progress(what, len(rows), "pairs") as progress:
             for batch in batches_by_length(lengths, INFERENCE_TOKENS[device.type]):
                 pairs = [(documents[rows[i]], labels[columns[i]]) for i in batch]
                 packed = self.encoder.framing.pack_pairs(pairs).to(device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,17 @@ class Encoder:
 
     def hidden(self, batch: Packed) -> torch.Tensor:
         return last_hidden_states(self.model, batch)
+
+    @contextmanager
+    def inference(self) -> Iterator[None]:
+        """No gradients, no dropout, and the precision of inference whatever that of the weights."""
+        self.model.eval()
+        dtype = inference_dtype(self.device)
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.device.type, dtype, enabled=self.model.dtype != dtype != torch.float32),
+        ):
+            yield
 
 
 def _special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:

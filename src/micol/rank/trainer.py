@@ -130,7 +130,7 @@ class ContrastiveTrainer(Trainer):
     def _get_train_sampler(self, *_: Any) -> EpochOrder:
         return EpochOrder(self.examples, self.settings.batch_size, self.settings.seed)
 
-    def compute_loss(
+    def compute_loss(  # type: ignore[override]
         self, model: torch.nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any
     ) -> Any:
         targets = inputs.pop("targets", None)
@@ -162,8 +162,10 @@ class ContrastiveTrainer(Trainer):
                 states.append(RandomState(self.args.device))
                 vectors.append(model(**vars(part)))
         leaf = torch.cat(vectors).detach().requires_grad_()
-        loss = info_nce(*leaf.chunk(2), self.settings.temperature)
+        anchors, positives = leaf.chunk(2)
+        loss = info_nce(anchors, positives, self.settings.temperature)
         loss.backward()
+        assert leaf.grad is not None
         for part, state, gradient in zip(
             parts, states, leaf.grad.split([len(v) for v in vectors]), strict=True
         ):
@@ -276,11 +278,10 @@ def fit(
         disable_tqdm=True,
         report_to=["tensorboard"] if tensorboard else [],
         remove_unused_columns=False,
-        dataloader_num_workers=2 if device.type == "cuda" else 0,
         seed=settings.seed,
         log_level="error",
     )
-    keep_residuals_in_bfloat16(module.model)
+    keep_residuals_narrow(module.model)
     if not settings.dropout:
         for part in module.model.modules():
             if isinstance(part, torch.nn.Dropout):
@@ -296,7 +297,7 @@ def fit(
     return list(trainer.state.log_history)
 
 
-def keep_residuals_in_bfloat16(model: torch.nn.Module) -> None:
+def keep_residuals_narrow(model: torch.nn.Module) -> None:
     """Under autocast a layer norm returns float32, so that half of all memory traffic is twice as wide."""
     for part in model.modules():
         if isinstance(part, torch.nn.LayerNorm):
@@ -304,7 +305,8 @@ def keep_residuals_in_bfloat16(model: torch.nn.Module) -> None:
 
 
 def narrow(_: torch.nn.Module, __: Any, out: torch.Tensor) -> torch.Tensor:
-    return out.to(torch.bfloat16) if torch.is_autocast_enabled(out.device.type) else out
+    kind = out.device.type
+    return out.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else out
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
