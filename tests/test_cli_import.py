@@ -58,9 +58,11 @@ def test_gzip(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["docs.jsonl.gz", "labels.jsonl"]
 
 
-def test_standard_input(tmp_path):
-    content = (DATA / "openalex/works.jsonl").read_text()
-    done = micol("import", "openalex", "-", "-o", tmp_path, input=content)
+@pytest.mark.parametrize(
+    ("name", "sample"), [("openalex", "openalex/works.jsonl"), ("pubmed", "pubmed/pubmed26n0001.xml")]
+)
+def test_standard_input(tmp_path, name, sample):
+    done = micol("import", name, "-", "-o", tmp_path, input=(DATA / sample).read_text())
     assert done.stdout.splitlines()[0].split() == ["documents", "3"]
 
 

@@ -85,9 +85,9 @@ def test_mesh_through_the_label_space():
 
 
 def test_another_xml_file_is_refused():
-    with pytest.raises(MicolError, match=r"expected PubMed records .* got <DescriptorRecordSet>"):
+    with pytest.raises(MicolError, match=r"expected <PubmedArticleSet> or .*, got <DescriptorRecordSet>"):
         imported(MESH)
-    with pytest.raises(MicolError, match=r"expected MeSH descriptors .* got <PubmedArticleSet>"):
+    with pytest.raises(MicolError, match=r"expected <DescriptorRecordSet>, got <PubmedArticleSet>"):
         list(mesh.labels(BASELINE))
 
 

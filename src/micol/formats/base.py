@@ -116,8 +116,8 @@ def files(sources: Sequence[str | Path], extensions: Collection[str]) -> list[Pa
     return found
 
 
-def lines(path: str | Path, problems: Problems) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 text file with their numbers, one at a time."""
+def raw_lines(path: str | Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, one at a time."""
     with reading(path) as stream:
         number = 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
@@ -127,21 +127,25 @@ def lines(path: str | Path, problems: Problems) -> Iterator[tuple[int, str]]:
                 while line and not line.endswith(b"\n"):
                     line = stream.readline(MAX_LINE_BYTES)
                 continue
-            if number == 1:
-                line = line.removeprefix(BYTE_ORDER_MARK)
-            try:
-                yield number, line.decode().rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                problem = f"byte {error.start + 1} of the line is not UTF-8"
-                problems.add(number, RecordError(problem, "convert the file to UTF-8"))
+            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+
+
+def lines(path: str | Path, problems: Problems) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 text file with their numbers, one at a time."""
+    for number, line in raw_lines(path, problems):
+        try:
+            yield number, line.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            problem = f"byte {error.start + 1} of the line is not UTF-8"
+            problems.add(number, RecordError(problem, "convert the file to UTF-8"))
 
 
 def json_lines(path: str | Path, problems: Problems) -> Iterator[tuple[int, Record]]:
     """The objects of a JSON Lines file with their line numbers, one at a time."""
-    for number, line in lines(path, problems):
+    for number, line in raw_lines(path, problems):
         if line.strip():
             try:
-                yield number, as_object(loaded(line.encode()), "the line")
+                yield number, as_object(loaded(line), "the line")
             except RecordError as error:
                 problems.add(number, error)
 

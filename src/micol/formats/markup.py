@@ -61,11 +61,23 @@ def refuse_multiplying_entities(content: bytes, path: str | Path) -> None:
             )
 
 
-def records(stream: IO[bytes], tags: Collection[str], problems: Problems) -> Iterator[Any]:
-    """Each element with one of these tags, once it is complete; it is gone when the next is asked for."""
+def records(
+    stream: IO[bytes], tags: Collection[str], problems: Problems, roots: Collection[str] = ()
+) -> Iterator[Any]:
+    """Each element with one of these tags, once it is complete; it is gone when the next is asked for.
+
+    roots: the outermost element must be one of these; another file would only fill the memory.
+    """
     parser = etree.XMLPullParser(("end",), tag=tuple(tags), **SAFELY)
+    beginning = etree.XMLPullParser(("start",), **SAFELY) if roots else None
     try:
         while chunk := stream.read(CHUNK_BYTES):
+            if beginning is not None:
+                beginning.feed(chunk)
+                for _, element in beginning.read_events():
+                    check_root(element, roots, problems)
+                    beginning = None
+                    break
             parser.feed(chunk)
             for _, element in parser.read_events():
                 yield element
@@ -75,6 +87,15 @@ def records(stream: IO[bytes], tags: Collection[str], problems: Problems) -> Ite
             yield element
     except etree.XMLSyntaxError as error:
         problems.add(error.lineno or 1, malformed(error))
+
+
+def check_root(element: Any, roots: Collection[str], problems: Problems) -> None:
+    name = etree.QName(element).localname
+    if name not in roots:
+        expected = " or ".join(f"<{root}>" for root in roots)
+        raise MicolError(
+            f"{problems.source}: expected {expected}, got <{name}>; check the format and the file"
+        )
 
 
 def malformed(error: etree.XMLSyntaxError) -> RecordError:

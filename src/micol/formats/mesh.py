@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from micol.errors import MicolError
 from micol.files import reading
-from micol.formats.markup import flat, records, root_tag
+from micol.formats.markup import flat, records
 from micol.layout import Problems, RecordError
 from micol.records import Label
 
@@ -25,9 +24,6 @@ class Descriptor(NamedTuple):
 def labels(path: str | Path, problems: Problems | None = None) -> Iterator[Label]:
     """The descriptors of a MeSH file, in its order."""
     problems = problems or Problems(str(path), skip_bad=False)
-    root = root_tag(path)
-    if root != ROOT:
-        raise MicolError(f"{path}: expected MeSH descriptors (<{ROOT}>), got <{root}>; check the file")
     with reading(path) as stream:
         found = list(descriptors(stream, problems))
     at = {number: descriptor.label.id for descriptor in found for number in descriptor.tree_numbers}
@@ -39,7 +35,7 @@ def labels(path: str | Path, problems: Problems | None = None) -> Iterator[Label
 
 
 def descriptors(stream: Any, problems: Problems) -> Iterator[Descriptor]:
-    for element in records(stream, ["DescriptorRecord"], problems):
+    for element in records(stream, ["DescriptorRecord"], problems, roots=[ROOT]):
         try:
             yield descriptor(element)
         except RecordError as error:

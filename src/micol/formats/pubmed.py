@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from micol.errors import MicolError
 from micol.files import reading
 from micol.formats import mesh
 from micol.formats.base import Gathered, Imported, Options, Record, Seen, document, files
-from micol.formats.markup import flat, records, root_tag
+from micol.formats.markup import flat, records
 from micol.layout import RecordError
 from micol.records import Label
 
@@ -48,11 +47,8 @@ def newest(paths: Sequence[Path], headings: Gathered, options: Options) -> Itera
 
 def articles(path: Path, headings: Gathered, seen: Seen, options: Options) -> Iterator[Record]:
     problems = options.problems(path)
-    root = root_tag(path)
-    if root not in ROOTS:
-        raise MicolError(f"{path}: expected PubMed records (<{ROOTS[0]}>), got <{root}>; check the file")
     with reading(path) as stream:
-        for element in records(stream, TAGS, problems):
+        for element in records(stream, TAGS, problems, roots=ROOTS):
             try:
                 if element.tag == "PubmedArticle":
                     yield article(element, headings)
