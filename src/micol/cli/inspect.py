@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -74,7 +75,7 @@ def _record_keys(path: str) -> list[str]:
     """The fields of the first record of a JSON Lines file; none where that cannot be told."""
     from micol.files import open_bytes
 
-    if ".json" not in path:
+    if ".json" not in Path(path).name or not Path(path).is_file():
         return []
     with open_bytes(path) as file:
         try:
