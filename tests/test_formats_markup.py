@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import itertools
 import time
+import types
 from contextlib import suppress
 
 import pytest
 
 from micol.errors import MicolError
-from micol.formats.markup import flat, records, root_tag
+from micol.formats.markup import flat, records
 from micol.layout import Problems
 
 
@@ -54,14 +56,17 @@ def test_entities_that_multiply_do_no_harm(place):
     assert time.perf_counter() - start < 5
 
 
-def test_root_tag(tmp_path):
-    path = tmp_path / "a.xml"
-    path.write_text('<?xml version="1.0"?><!-- c --><n:root xmlns:n="urn:x"><a/></n:root>')
-    assert root_tag(path) == "root"
-    for content in ("", " ", "{}", "<!-- nothing -->"):
-        path.write_text(content)
-        with pytest.raises(MicolError, match=r"a\.xml:1: not well-formed XML"):
-            root_tag(path)
+def test_another_root_is_refused_at_once():
+    endless = itertools.chain([b"<other>"], itertools.repeat(b"<a/>" * 1000))
+    stream = types.SimpleNamespace(read=lambda size: next(endless))
+    with pytest.raises(MicolError, match=r"x\.xml: expected <s>, got <other>"):
+        list(records(stream, ["r"], Problems("x.xml", False), roots=["s"]))
+
+
+@pytest.mark.parametrize("content", [b"", b" ", b"{}", b"<!-- nothing -->"])
+def test_no_xml_at_all(content):
+    with pytest.raises(MicolError, match=r"x\.xml:1: not well-formed XML"):
+        list(records(io.BytesIO(content), ["r"], Problems("x.xml", False), roots=["s"]))
 
 
 def test_deep_nesting_is_refused():

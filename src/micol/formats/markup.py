@@ -11,7 +11,6 @@ from typing import IO, Any
 from lxml import etree
 
 from micol.errors import MicolError
-from micol.files import reading
 from micol.formats.base import squeezed
 from micol.layout import Problems, RecordError
 
@@ -28,12 +27,6 @@ SAFELY = {
     "remove_comments": True,
     "remove_pis": True,
 }
-
-
-def root_tag(path: str | Path) -> str:
-    """The name of a file's outermost element, without its namespace: it tells whose format it is."""
-    with reading(path) as stream:
-        return str(etree.QName(root(stream, path)).localname)
 
 
 def root(stream: IO[bytes], path: str | Path) -> Any:
