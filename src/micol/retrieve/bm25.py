@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from micol.compiled import compiled
 from micol.errors import MicolError
-from micol.ranking import Ranking
-from micol.retrieve.tokens import words
+from micol.ranking import Ranking, row_numbers
+from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, find, hash_on
+from micol.retrieve.select import choose_best, chunked, unpack_best_first
+from micol.retrieve.tokens import blocks, fold, next_word
+
+# Texts are searched in portions that can give no more results than this.
+ENTRIES_AT_ONCE = 1 << 22
+
+
+class Index(NamedTuple):
+    """The labels that have a word and what it weighs in them, word by word."""
+
+    bounds: np.ndarray  # int64 [words + 1]
+    labels: np.ndarray  # int32
+    weights: np.ndarray  # float32
+
+
+class Frequencies(NamedTuple):
+    """TF(w, t_l) for the distinct words of each label, and |t_l|."""
+
+    bounds: np.ndarray  # int64 [labels + 1]
+    words: np.ndarray  # int32
+    counts: np.ndarray  # int32
+    lengths: np.ndarray  # int64 [labels]
+
+    @classmethod
+    def of(cls, words: np.ndarray, lengths: np.ndarray, n_words: int) -> Frequencies:
+        distinct, counts, bounds = count_each(words, np.concatenate([[0], np.cumsum(lengths)]), n_words)
+        return cls(bounds, distinct[: bounds[-1]], counts[: bounds[-1]], lengths)
 
 
 class BM25:
-    """score(d, l) = sum over the distinct words w of d and t_l of
+    """score(d, l) = sum over the distinct words w that d and t_l share of
     IDF(w) TF(w, t_l) (k1 + 1) / (TF(w, t_l) + k1 (1 - b + b |t_l| / avgdl)).
     """
 
@@ -21,19 +49,8 @@ class BM25:
         if not len(texts):
             raise MicolError("the label space has no label, so nothing can be retrieved; add labels first")
         self.n_labels = len(texts)
-        frequencies = [Counter(words(text)) for text in texts]
-        lengths = np.array([row.total() for row in frequencies], float)
-        average = lengths.mean() or 1.0
-        postings = defaultdict(list)
-        for label, row in enumerate(frequencies):
-            for word, frequency in row.items():
-                postings[word].append((label, frequency))
-        self.postings: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        for word, pairs in postings.items():
-            labels, tf = np.array(pairs, np.int64).T
-            idf = np.log(1 + (self.n_labels - len(labels) + 0.5) / (len(labels) + 0.5))
-            weights = idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * lengths[labels] / average))
-            self.postings[word] = labels, weights
+        self.vocabulary, frequencies = count_words(texts)
+        self.index = weigh(frequencies, self.vocabulary.n_keys, k1, b)
 
     def search(
         self,
@@ -42,17 +59,147 @@ class BM25:
         threshold: float | None = None,
         allowed: np.ndarray | None = None,
     ) -> Ranking:
-        """The `top` labels for each text, or all that score above `threshold`, or both limits at once."""
-        rankings = []
-        for text in texts:
-            scores = np.zeros(self.n_labels)
-            for word in set(words(text)):
-                if word in self.postings:
-                    labels, weights = self.postings[word]
-                    scores[labels] += weights
-            if allowed is not None:
-                scores[~allowed] = 0.0
-            found = np.flatnonzero(scores > max(threshold or 0.0, 0.0))
-            ranking = Ranking.from_entries(np.zeros(len(found), np.int64), found, scores[found], 1)
-            rankings.append(ranking if top is None else ranking.top(top))
-        return Ranking.concatenate(rankings)
+        """The `top` labels for each text, or all that score above `threshold`, or both limits at once.
+
+        A label that shares no word with a text is never among them. `allowed` is a mask over labels.
+        """
+        room = chunked(1, self.n_labels)[0]
+        admitted = np.zeros(room.size, np.float32)
+        admitted[: self.n_labels] = 1 if allowed is None else allowed
+        most = self.n_labels if top is None else min(top, self.n_labels)
+        above = max(threshold or 0.0, 0.0)
+        parts = []
+        for block in blocks(texts, most_texts=max(1, ENTRIES_AT_ONCE // max(most, 1))):
+            folded = fold(block)
+            words = find_words(self.vocabulary, folded.codes, folded.kinds, folded.bounds)
+            distinct, _, bounds = count_each(*words, self.vocabulary.n_keys)
+            parts.append(Ranking(*search_index(self.index, distinct, bounds, most, above, admitted, room)))
+        return Ranking.concatenate(parts)
+
+
+def count_words(texts: Sequence[str]) -> tuple[KeyTable, Frequencies]:
+    """The words of all texts, and how often each text has which."""
+    vocabulary, words, lengths = KeyTable.empty(), [], []
+    for block in blocks(texts):
+        folded = fold(block)
+        vocabulary = vocabulary.with_room(folded)
+        block_words, block_bounds = add_words(vocabulary, folded.codes, folded.kinds, folded.bounds)
+        words.append(block_words[: block_bounds[-1]])
+        lengths.append(np.diff(block_bounds))
+    vocabulary = vocabulary.trimmed()
+    return vocabulary, Frequencies.of(np.concatenate(words), np.concatenate(lengths), vocabulary.n_keys)
+
+
+def weigh(frequencies: Frequencies, n_words: int, k1: float, b: float) -> Index:
+    bounds, words, tf, lengths = frequencies
+    labels = row_numbers(bounds)
+    labels_with = np.bincount(words, minlength=n_words)
+    idf = np.log(1 + (len(lengths) - labels_with + 0.5) / (labels_with + 0.5))
+    # Labels without a single word have an average length of zero, and nothing to weigh.
+    norm = k1 * (1 - b + b * lengths / (lengths.mean() or 1.0))
+    weights = idf[words] * tf * (k1 + 1) / (tf + norm[labels])
+    word_bounds = np.concatenate([[0], np.cumsum(labels_with)])
+    by_word = grouped(words, word_bounds)
+    return Index(word_bounds, labels[by_word].astype(np.int32), weights[by_word].astype(np.float32))
+
+
+@compiled
+def add_words(
+    vocabulary: KeyTable, codes: np.ndarray, kinds: np.ndarray, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The words of each text, which the vocabulary gains, and where each text's begin."""
+    words, word_bounds = np.empty(2 * len(codes), np.int32), np.zeros(len(bounds), np.int64)
+    n = 0
+    for text in range(len(bounds) - 1):
+        last = bounds[text + 1] - 1
+        start, end, resume = next_word(codes, kinds, bounds[text], last)
+        while start < last:
+            words[n] = add(vocabulary, hash_on(HASH_START, codes, start, end), codes, start, end)
+            n += 1
+            start, end, resume = next_word(codes, kinds, resume, last)
+        word_bounds[text + 1] = n
+    return words, word_bounds
+
+
+@compiled
+def find_words(
+    vocabulary: KeyTable, codes: np.ndarray, kinds: np.ndarray, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The words of each text that the vocabulary has, and where each text's begin."""
+    words, word_bounds = np.empty(2 * len(codes), np.int32), np.zeros(len(bounds), np.int64)
+    n = 0
+    for text in range(len(bounds) - 1):
+        last = bounds[text + 1] - 1
+        start, end, resume = next_word(codes, kinds, bounds[text], last)
+        while start < last:
+            word, _ = find(vocabulary, hash_on(HASH_START, codes, start, end), codes, start, end)
+            if word != NOT_FOUND:
+                words[n] = word
+                n += 1
+            start, end, resume = next_word(codes, kinds, resume, last)
+        word_bounds[text + 1] = n
+    return words, word_bounds
+
+
+@compiled
+def count_each(
+    words: np.ndarray, bounds: np.ndarray, n_words: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct words of each text with their counts, and where each text's begin."""
+    distinct, counts = np.empty(len(words), np.int32), np.zeros(len(words), np.int32)
+    distinct_bounds, place_of = np.zeros(len(bounds), np.int64), np.full(n_words, -1, np.int64)
+    n = 0
+    for text in range(len(bounds) - 1):
+        first = n
+        for i in range(bounds[text], bounds[text + 1]):
+            if place_of[words[i]] < first:
+                place_of[words[i]] = n
+                distinct[n] = words[i]
+                n += 1
+            counts[place_of[words[i]]] += 1
+        distinct_bounds[text + 1] = n
+    return distinct, counts, distinct_bounds
+
+
+@compiled
+def grouped(words: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """The positions of each word in turn, rising; each word's begin at `bounds`."""
+    positions, next_of = np.empty(len(words), np.int64), np.empty(len(bounds), np.int64)
+    for word in range(len(bounds)):
+        next_of[word] = bounds[word]
+    for i in range(len(words)):
+        positions[next_of[words[i]]] = i
+        next_of[words[i]] += 1
+    return positions
+
+
+@compiled
+def search_index(
+    index: Index,
+    words: np.ndarray,
+    bounds: np.ndarray,
+    most: int,
+    above: float,
+    admitted: np.ndarray,
+    scores: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of the `most` best labels that score above `above`: their bounds, labels and scores.
+
+    `scores` [chunks, CHUNK] is room to work in, and `admitted` has as many values.
+    """
+    n_texts = len(bounds) - 1
+    indptr = np.zeros(n_texts + 1, np.int64)
+    labels, best = np.empty(n_texts * most, np.int32), np.empty(n_texts * most, np.float32)
+    heap = np.empty(most, np.int64)
+    sums, flat_scores = np.empty(len(admitted), np.float64), scores.ravel()
+    for text in range(n_texts):
+        sums[:] = 0
+        for word in words[bounds[text] : bounds[text + 1]]:
+            for i in range(index.bounds[word], index.bounds[word + 1]):
+                sums[index.labels[i]] += index.weights[i]
+        for i in range(len(sums)):
+            flat_scores[i] = sums[i] * admitted[i]
+        size, start = choose_best(scores, above, heap), indptr[text]
+        unpack_best_first(heap[:size], labels[start:], best[start:])
+        indptr[text + 1] = start + size
+    return indptr, labels[: indptr[-1]], best[: indptr[-1]]

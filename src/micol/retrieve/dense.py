@@ -1,10 +1,13 @@
-"""Dense retrieval: the labels whose vectors are nearest to a document's, over all labels at once."""
+"""Dense retrieval: the labels whose vectors are nearest to a document's, among all labels."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from micol.compiled import compiled
+from micol.errors import MicolError
 from micol.ranking import Ranking
+from micol.retrieve.select import choose_best, chunked, unpack_best_first
 
 # Documents at a time such that their scores against all labels stay within this many values.
 SCORES_AT_ONCE = 1 << 24
@@ -13,24 +16,38 @@ SCORES_AT_ONCE = 1 << 24
 def search(
     document_vectors: np.ndarray, label_vectors: np.ndarray, top: int, allowed: np.ndarray | None = None
 ) -> Ranking:
-    """The `top` labels by inner product (cosine, where the vectors are normalised)."""
-    labels = np.arange(len(label_vectors)) if allowed is None else np.flatnonzero(allowed)
-    vectors = np.ascontiguousarray(label_vectors[labels], np.float32)
-    top = min(top, len(labels))
-    step = max(1, SCORES_AT_ONCE // max(len(labels), 1))
+    """The `top` labels by inner product (cosine, where the vectors are normalised).
+
+    A document whose vector is zero, having no text, gets none. `allowed` is a mask over labels.
+    """
+    n_labels = len(label_vectors)
+    for vectors, whose in ((document_vectors, "document"), (label_vectors, "label")):
+        if np.isnan(np.sum(vectors, dtype=np.float64)):
+            raise MicolError(f"a {whose} vector is not a number, so no label is near; encode it again")
+    step = max(1, SCORES_AT_ONCE // max(n_labels, 1))
+    room = chunked(min(step, len(document_vectors)), n_labels)
     parts = []
     for first in range(0, len(document_vectors), step):
         block = np.asarray(document_vectors[first : first + step], np.float32)
-        scores = block @ vectors.T
-        parts.append(best_of_rows(scores, labels, top))
+        scores = room[: len(block)]
+        flat = scores.reshape(len(block), -1)
+        flat[:, :n_labels] = block @ np.asarray(label_vectors, np.float32).T
+        flat[:, n_labels:] = -np.inf
+        if allowed is not None:
+            flat[:, :n_labels][:, ~allowed] = -np.inf
+        flat[~block.any(axis=1)] = -np.inf
+        parts.append(Ranking(*best_of_rows(scores, min(top, n_labels))))
     return Ranking.concatenate(parts)
 
 
-def best_of_rows(scores: np.ndarray, labels: np.ndarray, top: int) -> Ranking:
-    """The `top` columns of each row; of equal scores the first columns."""
-    if top == 0:
-        return Ranking.empty(len(scores))
-    # The top-th best score of each row; more than `top` entries reach it where scores tie.
-    least = -np.partition(-scores, top - 1, axis=1)[:, top - 1]
-    rows, columns = np.nonzero(scores >= least[:, None])
-    return Ranking.from_entries(rows, labels[columns], scores[rows, columns], len(scores)).top(top)
+@compiled
+def best_of_rows(scores: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bounds, labels and scores of the best finite scores of each row."""
+    indptr = np.zeros(len(scores) + 1, np.int64)
+    labels, best = np.empty(len(scores) * most, np.int32), np.empty(len(scores) * most, np.float32)
+    heap = np.empty(most, np.int64)
+    for row in range(len(scores)):
+        size, start = choose_best(scores[row], -np.inf, heap), indptr[row]
+        unpack_best_first(heap[:size], labels[start : start + size], best[start : start + size])
+        indptr[row + 1] = start + size
+    return indptr, labels[: indptr[-1]].copy(), best[: indptr[-1]].copy()
