@@ -68,12 +68,26 @@ def lines(draw):
 
 # Pieces of JSON, and of what is nearly JSON, put together without care: a key may come twice.
 raw_keys = st.sampled_from(rb'"id" "id" "id" "title" "text" "authors" "venue" "x" "\u0069d" "" id "i'.split())
-raw_scalars = st.sampled_from(
-    rb'"a" "b" "" "\u0041" "\u00e9" "\u07ff" "\uffff" "\ud83d\ude00" "\ud800" "\ud800x" "\ud800\u0041"'.split()
-    + rb'"\udc00" "\u12" "\u00G0" "\x" "\"\\\/\b\f\n\r\t" "\" " 0 -0 7 -7 01 -01 1. .5 1.5'.split()
-    + rb"1e5 1E+5 1e - + 1x 0x1 null true false nul nulll True NaN -Infinity [] {} [ ] , : 1234567890123456789012".split()
-    + [b'"\x00"', b'"\x1f"', b'"\x7f"', b'"\xc3\xa9"', b'"\xff"', b'"\xed\xa0\x80"', b"\x0c", b'"a" "b"', b""]
-)
+raw_strings = rb"""
+    "a" "b" "" "\u0041" "\u00e9" "\u07ff" "\uffff" "\ud83d\ude00" "\ud800" "\ud800x" "\ud800\u0041" "\udc00"
+    "\u12" "\u00G0" "\x" "\"\\\/\b\f\n\r\t" "\" "
+"""
+raw_others = rb"""
+    0 -0 7 -7 01 -01 1. .5 1.5 1e5 1E+5 1e - + 1x 0x1 1234567890123456789012
+    null true false nul nulll True NaN -Infinity [] {} [ ] , :
+"""
+raw_bytes = [
+    b'"\x00"',
+    b'"\x1f"',
+    b'"\x7f"',
+    b'"\xc3\xa9"',
+    b'"\xff"',
+    b'"\xed\xa0\x80"',
+    b"\x0c",
+    b'"a" "b"',
+    b"",
+]
+raw_scalars = st.sampled_from([*raw_strings.split(), *raw_others.split(), *raw_bytes])
 
 
 def joined(pieces):
