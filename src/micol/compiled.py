@@ -1,26 +1,46 @@
-"""Compiling inner loops to machine code, kept on disk between runs."""
+"""Inner loops compiled to machine code by numba: once for a machine, and again when any of them changes."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+# What only kernels call needs no way in from Python, which takes half of the time of compilation.
+WITHOUT_ENTRY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-def compiled(function: Function) -> Function:
-    """Compiles on first call, without holding the interpreter's lock."""
+
+def kernel(function: Function) -> Function:
+    """For functions that Python calls; they do not hold the interpreter's lock, and are kept on disk."""
+    # numba's cache watches the file that a function stands in, but not the files of those that it calls.
+    function.__qualname__ += f"-{sources_version(Path(function.__code__.co_filename).parent)}"
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return cast(Function, njit(function, nogil=True, cache=True))
+        return cast(Function, njit(function, cache=True, **options))
     except RuntimeError:
-        # No folder to keep the machine code in (a read-only install without a home): compile in each run.
-        return cast(Function, njit(function, nogil=True))
+        # No folder to keep machine code in (a read-only install without a home): compile in each run.
+        return cast(Function, njit(function, **options))
+
+
+def inner(function: Function) -> Function:
+    """For functions that only kernels call."""
+    return cast(Function, njit(function, error_model="numpy", **WITHOUT_ENTRY))
 
 
 def inlined(function: Function) -> Function:
-    """Becomes part of each compiled function that calls it: a call that passes arrays costs as much as
+    """For functions that become part of each kernel that calls them: handing over arrays costs as much as
     several steps of an inner loop.
     """
-    return cast(Function, njit(function, inline="always"))
+    return cast(Function, njit(function, inline="always", error_model="numpy"))
+
+
+@lru_cache
+def sources_version(folder: Path) -> str:
+    sources = sorted(folder.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

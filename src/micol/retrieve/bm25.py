@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol.compiled import compiled
+from micol.compiled import kernel
 from micol.errors import MicolError
 from micol.ranking import Ranking, row_numbers
 from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, find, hash_on
@@ -103,7 +103,7 @@ def weigh(frequencies: Frequencies, n_words: int, k1: float, b: float) -> Index:
     return Index(word_bounds, labels[by_word].astype(np.int32), weights[by_word].astype(np.float32))
 
 
-@compiled
+@kernel
 def add_words(
     vocabulary: KeyTable, codes: np.ndarray, kinds: np.ndarray, bounds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -121,7 +121,7 @@ def add_words(
     return words, word_bounds
 
 
-@compiled
+@kernel
 def find_words(
     vocabulary: KeyTable, codes: np.ndarray, kinds: np.ndarray, bounds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +141,7 @@ def find_words(
     return words, word_bounds
 
 
-@compiled
+@kernel
 def count_each(
     words: np.ndarray, bounds: np.ndarray, n_words: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -161,7 +161,7 @@ def count_each(
     return distinct, counts, distinct_bounds
 
 
-@compiled
+@kernel
 def grouped(words: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """The positions of each word in turn, rising; each word's begin at `bounds`."""
     positions, next_of = np.empty(len(words), np.int64), np.empty(len(bounds), np.int64)
@@ -173,7 +173,7 @@ def grouped(words: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return positions
 
 
-@compiled
+@kernel
 def search_index(
     index: Index,
     words: np.ndarray,

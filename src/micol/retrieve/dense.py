@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from micol.compiled import compiled
+from micol.compiled import kernel
 from micol.errors import MicolError
 from micol.ranking import Ranking
 from micol.retrieve.select import choose_best, chunked, unpack_best_first
@@ -40,7 +40,7 @@ def search(
     return Ranking.concatenate(parts)
 
 
-@compiled
+@kernel
 def best_of_rows(scores: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bounds, labels and scores of the best finite scores of each row."""
     indptr = np.zeros(len(scores) + 1, np.int64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from micol.compiled import compiled
+from micol.compiled import kernel
 from micol.errors import MicolError
 from micol.ranking import Ranking, first_of_each_label, row_bounds, row_numbers
 from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, add_beginning, find, hash_on
@@ -96,7 +96,7 @@ def owners_of_keys(keys: np.ndarray, names_of_label: list[int]) -> tuple[np.ndar
     return bounds, label[first].astype(np.int32), name[first].astype(np.int32)
 
 
-@compiled
+@kernel
 def add_names(table: KeyTable, codes: np.ndarray, kinds: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Adds the names and their beginnings to the table; the key of each name (none for a blank one)."""
     keys = np.full(len(bounds) - 1, NOT_FOUND, np.int64)
@@ -118,7 +118,7 @@ def add_names(table: KeyTable, codes: np.ndarray, kinds: np.ndarray, bounds: np.
     return keys
 
 
-@compiled
+@kernel
 def find_names(
     table: KeyTable,
     codes: np.ndarray,
@@ -159,7 +159,7 @@ def find_names(
     return True
 
 
-@compiled
+@kernel
 def count_labels(
     found: np.ndarray,
     found_bounds: np.ndarray,

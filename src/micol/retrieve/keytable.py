@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol.compiled import compiled, inlined
+from micol.compiled import inlined, inner, kernel
 from micol.retrieve.tokens import Folded
 
 HASH_START = np.uint64(0xCBF29CE484222325)
@@ -74,7 +74,7 @@ def with_length(values: np.ndarray, needed: int) -> np.ndarray:
     return longer
 
 
-@compiled
+@kernel
 def copy_slots(old: np.ndarray, new: np.ndarray) -> None:
     for i in range(len(old)):
         if old[i, PAYLOAD]:
@@ -131,7 +131,7 @@ def is_key(table: KeyTable, number: np.int64, codes: np.ndarray, start: int, end
     return same
 
 
-@compiled
+@inner
 def add(table: KeyTable, value: np.uint64, codes: np.ndarray, start: int, end: int) -> np.int64:
     """Number of the key codes[start:end], which has this hash; it is added if need be."""
     key, _ = find(table, value, codes, start, end)
@@ -151,7 +151,7 @@ def add(table: KeyTable, value: np.uint64, codes: np.ndarray, start: int, end: i
     return key
 
 
-@compiled
+@inner
 def add_beginning(table: KeyTable, value: np.uint64) -> None:
     """Notes that longer keys begin with the stretch of this hash."""
     slots = table.slots

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from micol.compiled import compiled, inlined
+from micol.compiled import inlined, inner
 
 # Scores looked at together: mostly none of them is among the best, and loops of a fixed length run many
 # values at a time.
@@ -21,7 +21,7 @@ def chunked(documents: int, labels: int) -> np.ndarray:
     return np.empty((documents, -(-labels // CHUNK), CHUNK), np.float32)
 
 
-@compiled
+@inner
 def choose_best(scores: np.ndarray, above: float, heap: np.ndarray) -> int:
     """Puts the best of one document's scores [chunks, CHUNK] that lie above `above` into the heap, packed;
     their number.
@@ -47,7 +47,7 @@ def choose_best(scores: np.ndarray, above: float, heap: np.ndarray) -> int:
     return size
 
 
-@compiled
+@inner
 def unpack_best_first(heap: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> None:
     """Empties a heap into labels and scores, best first."""
     score_bits = scores.view(np.int32)
@@ -64,7 +64,7 @@ def in_order_of_floats(bits: np.int32) -> np.int32:
     return bits if bits >= 0 else bits ^ np.int32(LOW_BITS)
 
 
-@compiled
+@inner
 def offer(heap: np.ndarray, size: int, value: np.int64) -> int:
     """Keeps the greatest values in `heap`, the least of them at its root; how many it holds now."""
     if size < len(heap):
@@ -79,7 +79,7 @@ def offer(heap: np.ndarray, size: int, value: np.int64) -> int:
     return size
 
 
-@compiled
+@inner
 def sink(heap: np.ndarray, size: int, value: np.int64) -> None:
     """Puts a value in the place of the root."""
     at = 0

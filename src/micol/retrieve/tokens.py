@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol.compiled import compiled, inlined
+from micol.compiled import inlined, kernel
 
 SAME_CHARACTER = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "‐": "-", "‑": "-", "–": "-", "−": "-"})
 
@@ -160,7 +160,7 @@ def learn(codes: np.ndarray) -> None:
         TRAITS[code] = traits
 
 
-@compiled
+@kernel
 def involved_clusters(codes: np.ndarray, fold_alone: np.ndarray, traits: np.ndarray) -> np.ndarray:
     """[start, end) of the clusters that cannot be folded one character at a time."""
     found = np.empty((len(codes), 2), np.int64)
@@ -179,7 +179,7 @@ def involved_clusters(codes: np.ndarray, fold_alone: np.ndarray, traits: np.ndar
     return found[:n].copy()
 
 
-@compiled
+@kernel
 def write_folded(
     codes: np.ndarray,
     bounds: np.ndarray,
