@@ -25,6 +25,7 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.integrations import TensorBoardCallback
 
 from micol.errors import MicolError
 from micol.progress import Progress
@@ -276,7 +277,7 @@ def fit(
         logging_steps=max(1, steps // 100),
         logging_nan_inf_filter=False,
         disable_tqdm=True,
-        report_to=["tensorboard"] if tensorboard else [],
+        report_to=[],
         remove_unused_columns=False,
         seed=settings.seed,
         log_level="error",
@@ -292,9 +293,21 @@ def fit(
         module, settings, train, validation, args=arguments, callbacks=[ShowProgress(what)]
     )
     trainer.remove_callback(PrinterCallback)
+    if tensorboard:
+        trainer.add_callback(tensorboard_logs(checkpoints))
     start = newest_checkpoint(checkpoints) if resume else None
     trainer.train(resume_from_checkpoint=str(start) if start else None)
     return list(trainer.state.log_history)
+
+
+def tensorboard_logs(checkpoints: Path) -> TrainerCallback:
+    """Logs in MODEL.tensorboard/bi where the checkpoints are in MODEL.training/bi: they outlive them."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MicolError('TensorBoard is not installed; pip install "micol[tensorboard]"') from None
+    folder = checkpoints.parent.with_suffix(".tensorboard") / checkpoints.name
+    return TensorBoardCallback(SummaryWriter(str(folder)))
 
 
 def keep_residuals_narrow(model: torch.nn.Module) -> None:
