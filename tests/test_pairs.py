@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from brute_force import PlainNetwork, node_first, rarity
-from micol._draw import Limits
 from micol.errors import UsageError
+from micol.kernels.uniform import Limits
 from micol.metapath import PAPER_PATHS, MetaPath
 from micol.pairs import LIMITS, METHODS, draw_pairs
 from random_networks import PAPER_STEPS, network_of, paths, records, text_of
@@ -189,19 +189,19 @@ def test_rarity_weighs_partners_by_the_nodes_they_share(uneven, path, limits):
 
 
 GOLDEN = [
-    ("uniform", LIST_ALWAYS, "2647-2656 2764-2761 2196-2189 2112-2107 2763-2759 918-912 1116-1111 168-169"),
+    ("uniform", LIST_ALWAYS, "1168-1164 934-925 2325-2334 11-5 1854-1851 1497-1489 1299-1292 2222-2221"),
     (
         "uniform",
         PROPOSE_INSTANCES,
-        "2647-2648 2764-2767 2196-2191 2112-2113 2763-2762 918-921 1116-1119 168-176",
+        "1168-1165 934-930 2325-2335 11-0 1854-1861 1497-1494 1299-1292 2222-2213",
     ),
     (
         "uniform",
         PROPOSE_DOCUMENTS,
-        "2647-2650 2764-2766 2196-2190 2112-2106 2763-2762 918-916 1116-1110 168-176",
+        "1168-1169 934-935 2325-2331 11-9 1854-1848 1497-1496 1299-1301 2222-2225",
     ),
-    ("node-first", LIMITS, "2647-2656 2764-2762 2196-2185 2112-2111 2763-2767 918-910 1116-1119 168-181"),
-    ("rarity", LIMITS, "2647-2656 2764-2762 2196-2185 2112-2111 2763-2767 918-910 1116-1119 168-179"),
+    ("node-first", LIMITS, "1168-1169 934-935 2325-2324 11-4 1854-1859 1497-1495 1299-1301 2222-2213"),
+    ("rarity", LIMITS, "1168-1169 934-935 2325-2324 11-4 1854-1859 1497-1495 1299-1301 2222-2213"),
 ]
 
 

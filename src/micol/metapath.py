@@ -63,7 +63,8 @@ class Element:
     """A letter of a chain, or a bracket of several, and where it stands in the text."""
 
     letters: tuple[str, ...]
-    places: tuple[int, ...]
+    places: tuple[int, ...]  # of the letters
+    place: int  # of the first character
 
     def __str__(self) -> str:
         return self.letters[0] if len(self.letters) == 1 else f"({''.join(self.letters)})"
@@ -112,6 +113,13 @@ class MetaPath:
         """The steps of each chain, once every letter is known to the schema."""
         return tuple(Binder(self.text, schema).steps(chain) for chain in self.chains)
 
+    def letters(self, schema: Schema) -> set[str]:
+        """The letters of the relations that the path follows."""
+        steps = [step for chain in self.bind(schema) for step in chain]
+        branches = [branch for step in steps if not isinstance(step, Hop) for branch in step]
+        hops = [step for step in steps if isinstance(step, Hop)]
+        return {hop.letter for hop in hops} | {branch.into.letter for branch in branches}
+
     def reachable(self, network: Network, id: str) -> set[str]:
         """The ids of all documents that the document reaches; never its own."""
         positions = self.reachable_positions(network, network.position(id))
@@ -129,102 +137,99 @@ class Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.characters = [
+            (character, place) for place, character in enumerate(text) if not character.isspace()
+        ]
         self.at = 0
-        self.skip_blanks()
 
-    def fail(self, why: str, place: int | None = None, example: str = EXAMPLE) -> MetaPathError:
-        return MetaPathError(self.text, self.at if place is None else place, why, example)
+    def ahead(self, length: int = 1) -> str:
+        """The next characters, blanks left out."""
+        return "".join(character for character, _ in self.characters[self.at : self.at + length])
 
     @property
-    def ahead(self) -> str:
-        return self.text[self.at : self.at + 1]
+    def place(self) -> int:
+        return self.characters[self.at][1] if self.at < len(self.characters) else len(self.text)
 
-    def take(self, length: int = 1) -> str:
-        taken = self.text[self.at : self.at + length]
-        self.at += length
-        self.skip_blanks()
-        return taken
-
-    def skip_blanks(self) -> None:
-        while self.ahead.isspace():
-            self.at += 1
+    def fail(self, why: str, place: int | None = None, example: str = EXAMPLE) -> MetaPathError:
+        return MetaPathError(self.text, self.place if place is None else place, why, example)
 
     def chains(self) -> list[Chain]:
-        if not self.ahead:
+        if not self.characters:
             raise self.fail("it is empty")
         chains = [self.chain()]
-        while self.ahead == "|":
-            self.take()
+        while self.ahead() == "|":
+            self.at += 1
             chains.append(self.chain())
         return chains
 
     def chain(self) -> Chain:
         elements, joins = [self.element()], []
-        while self.ahead and self.ahead != "|":
+        while self.ahead() not in {"", "|"}:
             joins.append(self.join())
             elements.append(self.element())
         self.check(elements, joins)
         return Chain(tuple(elements), tuple(joins))
 
     def join(self) -> str:
-        # `<` or `>` alone is a mistyped arrow, `-` alone is a plain join.
-        for arrow in (self.text[self.at : self.at + 2], self.ahead):
+        for arrow in (self.ahead(2), self.ahead()):
             if arrow in JOINS:
-                self.take(len(arrow))
+                self.at += len(arrow)
                 return JOINS[arrow]
-        if self.ahead in {"<", ">"}:
+        if self.ahead() in {"<", ">"}:
             raise self.fail("an arrow is written -> or <-", example="P->P<-P")
         return "-"
 
     def element(self) -> Element:
-        if self.ahead == "(":
-            return self.group()
-        place = self.at
-        return Element((self.letter(),), (place,))
+        place = self.place
+        if self.ahead() == "(":
+            return self.group(place)
+        return Element((self.letter(),), (place,), place)
 
     def letter(self) -> str:
-        if self.ahead.isalpha():
-            return self.take()
-        if self.ahead == ")":
+        letter = self.ahead()
+        if letter == ")":
             raise self.fail("this bracket was never opened")
-        if not self.ahead or self.ahead == "|":
+        if letter in {"", "|"}:
             raise self.fail("it ends where a letter is expected")
-        raise self.fail(f"a letter is expected, not {self.ahead!r}")
+        if not letter.isalpha():
+            raise self.fail(f"a letter is expected, not {letter!r}")
+        self.at += 1
+        return letter
 
-    def group(self) -> Element:
-        opened = self.at
-        self.take()
+    def group(self, opened: int) -> Element:
+        self.at += 1
         members: list[tuple[str, int]] = []
-        while self.ahead != ")":
-            if not self.ahead or self.ahead == "|":
+        while self.ahead() != ")":
+            if self.ahead() in {"", "|"}:
                 raise self.fail("the bracket opened here is never closed", opened)
-            if self.ahead == "(":
+            if self.ahead() == "(":
                 raise self.fail("brackets cannot stand inside brackets")
-            place = self.at
+            place = self.place
             members.append((self.letter(), place))
-        self.take()
+        self.at += 1
         if not members:
             raise self.fail("the brackets hold no letter", opened)
         # The branches of a meta-graph have no order: P(VA)P is P(AV)P.
         members.sort()
-        return Element(tuple(letter for letter, _ in members), tuple(place for _, place in members))
+        return Element(tuple(letter for letter, _ in members), tuple(place for _, place in members), opened)
 
     def check(self, elements: list[Element], joins: list[str]) -> None:
+        """What makes sense under no schema."""
         if len(elements) == 1:
             raise self.fail(
-                "one letter is no path: it must lead from a document to a document", elements[0].places[0]
+                "it must lead from a document to a document, and has one end only", elements[0].place
             )
         for index, element in enumerate(elements):
             if len(element.letters) == 1:
                 continue
-            opened = min(element.places)
             if index in (0, len(elements) - 1):
-                raise self.fail("a path begins and ends with a single letter, not with brackets", opened)
-            if len(elements[index + 1].letters) > 1:
-                raise self.fail("brackets stand between two single letters", min(elements[index + 1].places))
+                raise self.fail("a path begins and ends with a single letter", element.place)
+            after = elements[index + 1]
+            if len(after.letters) > 1:
+                raise self.fail("brackets stand between two single letters", after.place)
             if (joins[index - 1] == "-") != (joins[index] == "-"):
                 raise self.fail(
-                    "brackets have arrows on both sides or on neither", opened, example="P->(PP)<-P"
+                    "brackets have arrows on both sides or on neither", element.place, example="P->(PP)<-P"
                 )
 
 
@@ -240,11 +245,10 @@ class Binder:
 
     def example(self) -> str:
         """A valid path of this schema."""
-        document = self.schema.document
-        for letter in self.schema.nodes:
-            return f"{document}{letter}{document}"
-        letter = document if document in self.schema.links else next(iter(self.schema.links), document)
-        return f"{document}->{letter}"
+        document, nodes, links = self.schema.document, list(self.schema.nodes), list(self.schema.links)
+        if nodes:
+            return f"{document}{nodes[0]}{document}"
+        return f"{document}->{links[0]}<-{document}" if links else "none, as the schema names no field"
 
     def steps(self, chain: Chain) -> tuple[Step, ...]:
         elements, joins = chain.elements, chain.joins
@@ -266,7 +270,7 @@ class Binder:
                 continue
             after = elements[index + 2]
             if here.letters[0] not in self.documents or after.letters[0] not in self.documents:
-                raise self.fail("brackets stand between two documents", min(there.places))
+                raise self.fail("brackets stand between two documents", there.place)
             steps.append(self.branches(here, joins[index], there, joins[index + 1], after))
             index += 2
         return tuple(steps)

@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from micol._draw import Limits, draw_by_rarity, draw_node_first, draw_uniform
-from micol._random import seed_word, shuffled
 from micol.errors import UsageError
+from micol.kernels.by_node import draw_by_rarity, draw_node_first
+from micol.kernels.random import seed_word, shuffled
+from micol.kernels.uniform import Limits, draw_uniform
 from micol.metapath import MetaPath
 from micol.network import Network
 from micol.progress import Progress

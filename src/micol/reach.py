@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol._random import shuffled
-from micol._walk import (
+from micol.kernels.program import (
     FOUND,
     HOP,
     LEVEL,
@@ -19,8 +18,9 @@ from micol._walk import (
     WORK,
     Program,
     Scratch,
-    count_partners,
 )
+from micol.kernels.random import shuffled
+from micol.kernels.walk import count_partners
 from micol.metapath import Hop, MetaPath
 from micol.network import Graph, Network
 

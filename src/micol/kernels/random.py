@@ -6,17 +6,9 @@ in any order, on any machine, and gives the same positives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
-
 import numpy as np
-from numba import njit
 
-# What only kernels call needs no way in from Python, which takes half the time of compilation.
-INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-inner: Any = njit(**INNER)
-kernel: Any = njit(cache=True, error_model="numpy")
-int64 = cast("Callable[[Any], int]", np.int64)
+from micol.kernels.compiled import inner, int64, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: consecutive counters land far apart
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -68,7 +60,8 @@ def unit(random: np.ndarray) -> float:
 def sort_keys(items: np.ndarray, seed: np.uint64) -> np.ndarray:
     keys = np.empty(len(items), dtype=np.uint64)
     for index in range(len(items)):
-        keys[index] = mix(seed ^ mix(np.uint64(items[index])))
+        # Never mix(0), which is 0 and would put document 0 first under seed 0.
+        keys[index] = mix(seed ^ mix(GOLDEN * (np.uint64(items[index]) + ONE)))
     return keys
 
 

@@ -1,119 +1,57 @@
-"""Compiled walks over the network: from one document to all it reaches along a meta-path.
+"""Walks over the network: from one document to all it reaches along a meta-path.
 
 A chain is walked as a set of nodes, hop by hop, up to its last step. What remains are *bundles*: nodes, each
 of which leads by the last hop to a row of documents. A meta-graph as the last step becomes bundles as well,
 with a condition on each document. The drawing kernels work on bundles alone.
-
-The kernels take few, wide arrays and 64-bit integers only: every further argument or type costs the first
-user seconds of compilation.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from micol._random import inner, int64, kernel
+from micol.kernels.compiled import inner, kernel
+from micol.kernels.program import (
+    ANCHOR,
+    ANCHOR_COST,
+    BRANCH,
+    BUNDLES,
+    CHECK_COST,
+    CHOSEN,
+    EARLY,
+    FOUND,
+    HIT,
+    HOP,
+    LEVEL,
+    LISTED,
+    LISTED_SIZE,
+    LISTED_STAMP,
+    MANY,
+    MARK,
+    MARKS,
+    MATRIX,
+    MODE,
+    NONE,
+    OWNER,
+    SEEN,
+    SIZE,
+    SPARE,
+    TALLY,
+    TOTAL,
+    UNLIMITED,
+    WORK,
+    ZERO,
+    Program,
+    Scratch,
+    is_hub,
+    length,
+    neighbour,
+    nodes_of,
+    place_of,
+    row,
+    sums_of,
+    tick,
+)
 from micol.network import Graph
-
-# A plain 0 would be a type of its own ("literally 0"), and have kernels compiled again for it.
-NONE, ZERO, UNLIMITED = int64(-1), int64(0), int64(2**62)
-# What a candidate for a meta-graph and an anchor cost beside one visit to a neighbour, as measured.
-CHECK_COST, ANCHOR_COST = int64(16), int64(64)
-# Kinds of steps: along one relation, or a meta-graph between two documents.
-HOP, MEET = map(int64, range(2))
-
-
-class Program(NamedTuple):
-    """A bound meta-path in numbers; chain c has the steps chains[c] : chains[c + 1]."""
-
-    chains: np.ndarray
-    steps: np.ndarray  # kind; matrix of a hop, or first and last branch of a meta-graph
-    branches: np.ndarray  # matrix into the shared nodes, matrix out of them, least number of shared nodes
-    n_documents: int
-    hub_degree: int  # nodes between with more neighbours are passed over; NONE: no node is
-
-
-class Scratch(NamedTuple):
-    """Memory of the kernels. A slot holds the walk of one chain."""
-
-    state: np.ndarray  # a row a slot: see below
-    lists: (
-        np.ndarray
-    )  # TALLY, SPARE, CHOSEN, FOUND, then for each slot its nodes and prefix sums of their lengths
-    stamps: np.ndarray  # sets: SEEN, HIT, DRAWN, then one a slot, then one for each step backwards
-    clock: np.ndarray  # see below
-
-
-# Columns of Scratch.state.
-ANCHOR, MODE, SIZE, TOTAL, MATRIX, OWNER, BRANCH, MARK, LEVEL = map(int64, range(9))
-# Modes: the nodes are bundles; they are a frontier left early, for its size; they all begin a meta-graph.
-BUNDLES, EARLY, MANY = map(int64, range(3))
-TALLY, SPARE, CHOSEN, FOUND, NODES, SUMS = map(int64, range(6))
-# A node is in a set where the array holds the set's stamp.
-SEEN, HIT, DRAWN, MARKS = map(int64, range(4))
-# Scratch.clock: the last stamp given, whether FOUND is up to date, its size and stamp, neighbours visited.
-STAMP, LISTED, LISTED_SIZE, LISTED_STAMP, WORK = map(int64, range(5))
-
-
-@inner
-def row(graph: Graph, matrix: int, node: int) -> tuple[int, int]:
-    """Where the neighbours of a node begin and end; a node outside the matrix has none."""
-    if node >= graph.rows[matrix]:
-        return ZERO, ZERO
-    at = graph.first[matrix] + node
-    return graph.indptr[at], graph.indptr[at + 1]
-
-
-@inner
-def length(graph: Graph, matrix: int, node: int) -> int:
-    begin, end = row(graph, matrix, node)
-    return end - begin
-
-
-@inner
-def neighbour(graph: Graph, at: int) -> int:
-    return int64(graph.indices[at])
-
-
-@inner
-def nodes_of(scratch: Scratch, slot: int) -> np.ndarray:
-    return scratch.lists[NODES + 2 * slot]
-
-
-@inner
-def sums_of(scratch: Scratch, slot: int) -> np.ndarray:
-    return scratch.lists[SUMS + 2 * slot]
-
-
-@inner
-def tick(scratch: Scratch) -> int:
-    """A stamp never used before."""
-    scratch.clock[STAMP] += 1
-    return scratch.clock[STAMP]
-
-
-@inner
-def is_hub(graph: Graph, program: Program, node: int, into: int, out: int) -> bool:
-    """Whether a node between has too many neighbours along one of the hops beside it."""
-    if program.hub_degree == NONE:
-        return False
-    if into != NONE and length(graph, into ^ 1, node) > program.hub_degree:
-        return True
-    return out != NONE and length(graph, out, node) > program.hub_degree
-
-
-@inner
-def place_of(graph: Graph, begin: int, end: int, node: int) -> int:
-    """The first place in an ascending row that is not below a node."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if graph.indices[middle] < node:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @inner

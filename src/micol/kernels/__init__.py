@@ -1,0 +1,1 @@
+"""Compiled with numba: walks along meta-paths, and draws from what they reach."""
