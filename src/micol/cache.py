@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -53,7 +54,7 @@ class Place:
         """The kept table, its pages read from the disk only when they are looked at."""
         try:
             table = pa.ipc.open_file(pa.memory_map(str(self.file))).read_all()
-            table.validate(full=True)
+            validate(table, self.layout.texts)
             skipped = json.loads(table.schema.metadata[SKIPPED])
         except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
             return None  # never kept, or damaged: the file itself is still there
@@ -90,6 +91,13 @@ class Place:
                 total -= file.stat().st_size
                 with suppress(OSError):
                     file.unlink()
+
+
+def validate(table: pa.Table, texts: Collection[str]) -> None:
+    """Raises where the parts of a table do not fit together; the bytes of texts are left on the disk."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        for chunk in column.chunks:
+            (chunk.view(pa.binary()) if name in texts else chunk).validate(full=True)
 
 
 def folder() -> Path:
