@@ -274,13 +274,22 @@ def test_blank_lines_and_a_byte_order_mark_are_fine(tmp_path):
     assert Corpus.read(written(tmp_path / "docs.jsonl", content)).ids == ["d1", "d2", "d3"]
 
 
-def test_annif_corpora_are_handed_to_their_reader(tmp_path, monkeypatch):
-    from micol.formats import annif
-
-    monkeypatch.setattr(annif, "documents", lambda path: iter([{"id": Path(path).name, "text": "t"}]))
-    assert Corpus.read(written(tmp_path / "corpus.tsv", b"text\t<u>\n")).ids == ["corpus.tsv"]
-    (tmp_path / "folder").mkdir()
-    assert Corpus.read(tmp_path / "folder").ids == ["folder"]
+def test_annif_corpora_are_read_as_they_are(tmp_path):
+    path = written(
+        tmp_path / "corpus.tsv",
+        b"A text\t<http://e.org/1> <http://e.org/2>\nno tab\nOther\t<http://e.org/1>\n",
+    )
+    assert message_of(path).startswith("corpus.tsv:2: expected a text, a tab and subject URIs")
+    corpus = Corpus.read(path, skip_bad=True)
+    assert corpus.texts() == ["A text", "Other"]
+    assert corpus.gold[0] == ("http://e.org/1", "http://e.org/2")
+    assert len(corpus.skipped) == 1
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    written(folder / "one.txt", b"The text.")
+    written(folder / "one.tsv", b"<http://e.org/1>\tname\n")
+    corpus = Corpus.read(folder)
+    assert (corpus.ids, corpus.texts(), corpus.gold) == (["one"], ["The text."], [("http://e.org/1",)])
 
 
 # --- Parquet --------------------------------------------------------------------------------------------

@@ -208,10 +208,11 @@ def read_afresh(source: str | Path, layout: Layout, problems: Problems) -> pa.Ta
         return tables.read(source, layout, problems)
     from micol.formats import annif
 
-    records = enumerate(annif.documents(source), start=1)
-    return tables.not_empty(
-        tables.checked(table_of(records, layout, problems), layout, problems), layout, problems
-    )
+    in_lines = Problems(problems.source, problems.skip_bad)  # that reader counts lines, as they are at hand
+    in_lines.skipped = problems.skipped
+    records = enumerate(annif.documents(source, problems=in_lines), start=1)
+    table = tables.checked(table_of(records, layout, problems), layout, problems)
+    return tables.not_empty(table, layout, problems)
 
 
 def finished(table: pa.Table, layout: Layout) -> pa.Table:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from micol.compiled import inner, kernel
 
 ID, TEXT, LIST = 0, 1, 2
 DEEPEST = 64
@@ -40,17 +41,16 @@ NULL, TRUE, FALSE = (np.frombuffer(word, dtype=np.uint8) for word in (b"null", b
 
 Array = np.ndarray
 signed: Any = np.int64
-compiled = njit(nogil=True, cache=True)
 
 
-@compiled
+@inner
 def after_space(block: Array, at: int) -> int:
     while SPACE[block[at]]:
         at += 1
     return at
 
 
-@compiled
+@inner
 def after_plain(block: Array, at: int) -> int:
     # Unsigned: with a signed index numba asks at every byte whether it counts from the end.
     place = np.uintp(at)
@@ -59,14 +59,14 @@ def after_plain(block: Array, at: int) -> int:
     return signed(place)
 
 
-@compiled
+@inner
 def copy(block: Array, start: int, stop: int, out: Array, used: int) -> None:
     source, target = np.uintp(start), np.uintp(used)
     for place in range(np.uintp(stop - start)):
         out[target + place] = block[source + place]
 
 
-@compiled
+@inner
 def after_word(block: Array, at: int, word: Array) -> int:
     for letter in word:
         if block[at] != letter:
@@ -75,7 +75,7 @@ def after_word(block: Array, at: int, word: Array) -> int:
     return at
 
 
-@compiled
+@inner
 def four_digits(block: Array, at: int) -> int:
     """The value of the four hexadecimal digits of a \\u escape."""
     value = 0
@@ -87,7 +87,7 @@ def four_digits(block: Array, at: int) -> int:
     return value
 
 
-@compiled
+@inner
 def after_string(block: Array, at: int) -> int:
     """From the byte after the opening quote to the one after the closing quote."""
     while True:
@@ -104,7 +104,7 @@ def after_string(block: Array, at: int) -> int:
             return ABSENT
 
 
-@compiled
+@inner
 def after_number(block: Array, at: int) -> int:
     start = at
     if block[at] == MINUS:
@@ -135,7 +135,7 @@ def after_number(block: Array, at: int) -> int:
     return at
 
 
-@compiled
+@inner
 def after_scalar(block: Array, at: int) -> int:
     first = block[at]
     if first == QUOTE:
@@ -149,7 +149,7 @@ def after_scalar(block: Array, at: int) -> int:
     return after_number(block, at)
 
 
-@compiled
+@inner
 def after_key(block: Array, at: int) -> int:
     """From the opening quote of a key to the start of its value."""
     if block[at] != QUOTE:
@@ -163,7 +163,7 @@ def after_key(block: Array, at: int) -> int:
     return after_space(block, at + 1)
 
 
-@compiled
+@inner
 def after_value(block: Array, at: int, open_brackets: Array) -> int:
     """Past any value, however nested: the fields nobody asked for must be valid, too."""
     depth = 0
@@ -204,7 +204,7 @@ def after_value(block: Array, at: int, open_brackets: Array) -> int:
                 return ABSENT
 
 
-@compiled
+@inner
 def put_utf8(code: int, out: Array, used: int) -> int:
     if code < 0x80:
         out[used] = code
@@ -225,7 +225,7 @@ def put_utf8(code: int, out: Array, used: int) -> int:
     return used + 4
 
 
-@compiled
+@inner
 def take_string(block: Array, at: int, out: Array, used: int) -> tuple[int, int]:
     """Copies a string without its escapes; answers where it ended, and the bytes of `out` in use."""
     while True:
@@ -260,7 +260,7 @@ def take_string(block: Array, at: int, out: Array, used: int) -> tuple[int, int]
         used = put_utf8(code, out, used)
 
 
-@compiled
+@inner
 def take_whole_number(block: Array, at: int, out: Array, used: int) -> tuple[int, int]:
     """Copies the digits of a whole number: they are what Python would print, but for -0."""
     start = at
@@ -277,7 +277,7 @@ def take_whole_number(block: Array, at: int, out: Array, used: int) -> tuple[int
     return at, used + at - start
 
 
-@compiled
+@inner
 def take_value(block: Array, at: int, out: Array, ends: Array, values: int, numbers: bool) -> int:
     """One string, or where `numbers` is true one whole number, as value number `values` of its column."""
     used = signed(ends[values])
@@ -291,7 +291,7 @@ def take_value(block: Array, at: int, out: Array, ends: Array, values: int, numb
     return at
 
 
-@compiled
+@inner
 def is_new(out: Array, ends: Array, first: int, value: int) -> bool:
     """Whether a value is not empty, and not the same as an earlier one of its list."""
     size = ends[value + 1] - ends[value]
@@ -306,7 +306,7 @@ def is_new(out: Array, ends: Array, first: int, value: int) -> bool:
     return size > 0
 
 
-@compiled
+@inner
 def take_list(block: Array, at: int, out: Array, ends: Array, values: int) -> tuple[int, int]:
     """The values of a list, each once, or a single value; null is none. Answers place and values so far."""
     first = values
@@ -332,7 +332,7 @@ def take_list(block: Array, at: int, out: Array, ends: Array, values: int) -> tu
         at = after_space(block, at + 1)
 
 
-@compiled
+@inner
 def column_of(block: Array, start: int, stop: int, keys: Array, key_ends: Array) -> int:
     for column in range(len(key_ends) - 1):
         if key_ends[column + 1] - key_ends[column] == stop - start:
@@ -346,7 +346,7 @@ def column_of(block: Array, start: int, stop: int, keys: Array, key_ends: Array)
     return -1
 
 
-@compiled
+@inner
 def take_record(
     block: Array,
     at: int,
@@ -400,7 +400,7 @@ def take_record(
     return at if block[at] == NEWLINE else ABSENT
 
 
-@compiled
+@kernel
 def scan(
     block: Array,
     keys: Array,

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from micol.columns import either
-from micol.json_kernel import ID, LIST, TEXT, scan
 from micol.layout import LINE, Layout
+from micol.scan.kernel import ID, LIST, TEXT, scan
 
 
 class Scratch(threading.local):
