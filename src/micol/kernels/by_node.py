@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from micol.kernels.compiled import inner, int64, kernel
+from micol.compiled import inner, kernel
 from micol.kernels.program import (
     DRAWN,
     FOUND,
@@ -22,7 +22,7 @@ from micol.kernels.program import (
     row,
     tick,
 )
-from micol.kernels.random import below, start, unit
+from micol.kernels.random import below, int64, start, unit
 from micol.kernels.uniform import Limits, first_above
 from micol.kernels.walk import (
     advance,

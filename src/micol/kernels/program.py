@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol.kernels.compiled import inner, int64
+from micol.compiled import inner
+from micol.kernels.random import int64
 from micol.network import Graph
 
 NONE, ZERO, UNLIMITED = int64(-1), int64(0), int64(2**62)

@@ -6,9 +6,15 @@ in any order, on any machine, and gives the same positives.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import numpy as np
 
-from micol.kernels.compiled import inner, int64, kernel
+from micol.compiled import inner, kernel
+
+# A plain 0 would be a type of its own ("literally 0"), and have functions compiled again for it.
+int64 = cast("Callable[[Any], int]", np.int64)
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: consecutive counters land far apart
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

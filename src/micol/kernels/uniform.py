@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol.kernels.compiled import inner, kernel
+from micol.compiled import inner, kernel
 from micol.kernels.program import (
     BRANCH,
     DRAWN,

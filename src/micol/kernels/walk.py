@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from micol.kernels.compiled import inner, kernel
+from micol.compiled import inner, kernel
 from micol.kernels.program import (
     ANCHOR,
     ANCHOR_COST,
