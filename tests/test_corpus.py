@@ -267,6 +267,9 @@ def test_standard_input(monkeypatch):
     corpus = Corpus.read("-")
     assert corpus.ids == ["d1", "d2", "d3"]
     assert not sys.stdin.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{")))
+    with pytest.raises(MicolError, match="^standard input:1: not valid JSON"):
+        Corpus.read("-")
 
 
 def test_blank_lines_and_a_byte_order_mark_are_fine(tmp_path):

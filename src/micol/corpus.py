@@ -64,13 +64,13 @@ class Corpus:
         if not sources:
             raise UsageError("no documents to read; give at least one file")
         layout = document_layout(schema, text)
-        problems = [Problems(str(source), skip_bad, unit_of(source)) for source in sources]
+        problems = [Problems(name_of(source), skip_bad, unit_of(source)) for source in sources]
         read = [
             read_source(source, layout, found, cache) for source, found in zip(sources, problems, strict=True)
         ]
         table = read[0] if len(read) == 1 else tables.without_repeats(read, layout, problems)
         skipped = [message for found in problems for message in found.skipped]
-        return cls(finished(table, layout), schema, ", ".join(map(str, sources)), skipped)
+        return cls(finished(table, layout), schema, ", ".join(map(name_of, sources)), skipped)
 
     @classmethod
     def from_records(
@@ -170,6 +170,10 @@ def document_layout(schema: Schema, text: bool = True) -> Layout:
         substitutes={"abstract": "text"},
         release_keys=RELEASE_KEYS,
     )
+
+
+def name_of(source: str | Path) -> str:
+    return "standard input" if str(source) == STANDARD_INPUT else str(source)
 
 
 def unit_of(source: str | Path) -> str:

@@ -50,6 +50,8 @@ def reading(path: str | Path) -> Iterator[IO[bytes]]:
     stream = open_bytes(path)
     try:
         yield stream
+    except BrokenPipeError:
+        raise  # of what the reader writes to, not of the file
     except (EOFError, OSError, zlib.error, pa.ArrowException) as error:
         raise damaged(path, error) from error
     finally:
