@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from micol.errors import MicolError
 from micol.ranking import Ranking
 
-SCORES = st.sampled_from([-1.5, 0.0, 0.5, 0.5, 2.0])
+SCORES = st.sampled_from([-1.5, -0.25, -0.0, 0.0, 0.5, 2.0])
 ROW = st.lists(st.tuples(st.integers(0, 6), SCORES), max_size=8)
 ROWS = st.lists(ROW, max_size=5)
 
@@ -45,6 +45,21 @@ def test_top_keeps_the_first(rows, k):
 def test_concatenate_joins_rows(first, second):
     parts = [Ranking.from_rows(first), Ranking.from_rows(second)]
     assert as_lists(Ranking.concatenate(parts)) == as_lists(parts[0]) + as_lists(parts[1])
+
+
+@given(ROWS, st.data())
+def test_slice_takes_rows(rows, data):
+    ranking = Ranking.from_rows(rows)
+    start = data.draw(st.integers(0, len(rows)))
+    end = data.draw(st.integers(start, len(rows)))
+    assert as_lists(ranking.slice(start, end)) == as_lists(ranking)[start:end]
+
+
+@given(ROWS, st.lists(st.booleans(), min_size=7, max_size=7))
+def test_restrict_keeps_what_is_allowed(rows, allowed):
+    ranking = Ranking.from_rows(rows)
+    expected = [[entry for entry in row if allowed[entry[0]]] for row in as_lists(ranking)]
+    assert as_lists(ranking.restrict(np.array(allowed))) == expected
 
 
 def test_concatenate_of_nothing_has_no_rows():

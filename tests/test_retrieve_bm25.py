@@ -17,18 +17,27 @@ WORDS = ["graph", "tree", "cell", "Cell", "rna", "the", "of", "C++", "数据"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 
 
-def naive_scores(label_texts: list[str], document: str, k1: float, b: float) -> list[float]:
+def naive_scores(
+    label_texts: list[str],
+    document: str,
+    k1: float = 1.5,
+    b: float = 0.75,
+    repeats: str = "once",
+    stop_words: frozenset[str] = frozenset(),
+) -> list[float]:
     """The formula of docs/retrieval.md, label by label and word by word."""
-    labels = [words(text) for text in label_texts]
+    labels = [[word for word in words(text) if word not in stop_words] for text in label_texts]
     average = sum(map(len, labels)) / len(labels)
+    in_document = words(document)
     scores = []
     for label in labels:
         score = 0.0
-        for word in set(words(document)) & set(label):
+        for word in set(in_document) & set(label):
+            times = math.log2(1 + in_document.count(word)) if repeats == "log" else 1
             having = sum(word in other for other in labels)
             idf = math.log(1 + (len(labels) - having + 0.5) / (having + 0.5))
             tf = label.count(word)
-            score += idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * len(label) / average))
+            score += times * idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * len(label) / average))
         scores.append(score)
     return scores
 
@@ -57,6 +66,19 @@ def test_equals_the_formula(label_texts, documents, top, k1, b):
     assert len(ranking) == len(documents)
     for row, document in enumerate(documents):
         check_row(ranking, row, naive_scores(label_texts, document, k1, b), top, 0.0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(TEXTS, min_size=1, max_size=12),
+    TEXTS,
+    st.sampled_from(["once", "log"]),
+    st.sampled_from([frozenset(), frozenset({"the", "of", "cell"})]),
+)
+def test_variants_equal_the_formula(label_texts, document, repeats, stop_words):
+    ranking = BM25(label_texts, repeats=repeats, stop_words=stop_words).search([document])
+    scores = naive_scores(label_texts, document, repeats=repeats, stop_words=stop_words)
+    check_row(ranking, 0, scores, 50, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +114,7 @@ def test_threshold_top_and_both(many):
     label_texts, documents = many
     bm25 = BM25(label_texts)
     for document in documents[:10]:
-        scores = naive_scores(label_texts[:200], document, 1.5, 0.75)
+        scores = naive_scores(label_texts[:200], document)
         eta = sum(sorted(scores)[-21:-19]) / 2
         small = BM25(label_texts[:200])
         check_row(small.search([document], top=None, threshold=eta), 0, scores, 200, eta)

@@ -49,10 +49,14 @@ class Ranking:
         scores = np.asarray(scores, np.float32)
         if np.isnan(scores).any():
             raise MicolError("a score is not a number, so its row has no order; check the vectors or weights")
-        order = np.lexsort((labels, -scores, rows))
-        rows, labels, scores = rows[order], labels[order], scores[order]
-        first = first_of_each_label(rows, labels)
-        return cls(row_bounds(rows[first], documents), labels[first], scores[first])
+        order = by_row_and_label(rows, labels)
+        first = first_of_each_label(rows[order], labels[order], adjacent=True)
+        if not first.all():
+            # Rare, and slower: of a label's entries in a row the best is to come first.
+            order = np.lexsort((-scores, labels, rows))
+        rows, labels, scores = rows[order][first], labels[order][first], scores[order][first]
+        best_first = by_row_and_falling_score(rows, scores)
+        return cls(row_bounds(rows, documents), labels[best_first], scores[best_first])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ranking]) -> Ranking:
@@ -98,8 +102,8 @@ class Ranking:
         rows = np.concatenate([self.rows(), other.rows()])
         labels = np.concatenate([self.labels, other.labels])
         scores = np.concatenate([self.scores, other.scores])
-        # lexsort is stable: where both have a label, the entry of `self` comes first.
-        by_label = np.lexsort((labels, rows))
+        # Where both have a label, the entry of `self` comes first.
+        by_label = by_row_and_label(rows, labels)
         kept = by_label[first_of_each_label(rows[by_label], labels[by_label], adjacent=True)]
         return Ranking.from_entries(rows[kept], labels[kept], scores[kept], len(self))
 
@@ -120,7 +124,21 @@ def first_of_each_label(rows: np.ndarray, labels: np.ndarray, *, adjacent: bool 
         return np.zeros(0, bool)
     if adjacent:
         return np.concatenate([[True], (np.diff(rows) != 0) | (np.diff(labels) != 0)])
-    by_label = np.lexsort((labels, rows))
+    by_label = by_row_and_label(rows, labels)
     first = np.empty(len(labels), bool)
     first[by_label] = first_of_each_label(rows[by_label], labels[by_label], adjacent=True)
     return first
+
+
+def by_row_and_label(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """An order of the entries; equal ones stay as they are."""
+    # One whole number for both sorts several times quicker than lexsort does.
+    return np.argsort((rows.astype(np.int64) << 32) + labels, kind="stable")
+
+
+def by_row_and_falling_score(rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """An order of the entries; equal ones stay as they are. `scores` are float32."""
+    # The bits of floats sort as the floats do, those of negative ones turned round; -0.0 + 0.0 is 0.0.
+    bits = (scores + np.float32(0)).view(np.int32)
+    falling = 0x7FFFFFFF - np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
+    return np.argsort((rows.astype(np.int64) << 32) + falling, kind="stable")

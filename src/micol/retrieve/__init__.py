@@ -49,24 +49,42 @@ def retrieve(
 
 
 def unite(documents: int, exact: Matches | None, bm25: Ranking | None, nearest: Ranking | None) -> Ranking:
-    """Labels named in the document first, then by BM25 score, then by vector."""
-    union = Ranking.empty(documents)
-    for found in (nearest, bm25, exact.ranking() if exact else None):
-        if found is not None:
-            union = lifted_above(found, union).union(union)
+    """All labels found. Those that a document names come first, the most often named ones before others and
+    those of equal number by BM25; then follow the others by BM25, and the rest by vector.
+    """
+    union = nearest or Ranking.empty(documents)
+    if bm25 is not None:
+        union = lifted_above(bm25, union).union(union)
+    if exact is not None:
+        named = exact.ranking()
+        if bm25 is not None:
+            named = with_fraction(named, bm25)
+        union = lifted_above(named, union).union(union)
     return union
+
+
+def with_fraction(named: Ranking, bm25: Ranking) -> Ranking:
+    """Whole scores, to each a fraction that rises with its BM25 score."""
+    rows = np.concatenate([named.rows(), bm25.rows()])
+    keys = (rows << 32) | np.concatenate([named.labels, bm25.labels])
+    keys, entries = np.unique(keys, return_inverse=True)
+    fractions = np.zeros(len(keys))
+    fractions[entries[len(named.labels) :]] = bm25.scores / (1 + bm25.scores)
+    scores = named.scores + fractions[entries[: len(named.labels)]]
+    return Ranking.from_entries(named.rows(), named.labels, scores, len(named))
 
 
 def lifted_above(upper: Ranking, lower: Ranking) -> Ranking:
     """`upper` with a constant added to each row so that all of it ranks above `lower`."""
-    best = row_maxima(lower)
-    worst = -row_maxima(Ranking(upper.indptr, upper.labels, -upper.scores))
-    lift = np.maximum(best - worst + 1.0, 0.0)
-    lift[np.isneginf(best)] = 0.0
+    lift = row_maxima(lower.rows(), lower.scores, len(lower)) + row_maxima(
+        upper.rows(), -upper.scores, len(upper)
+    )
+    # A row that is empty on either side has nothing to rank above, or nothing to lift.
+    lift = np.where(np.isfinite(lift), np.maximum(lift + 1.0, 0.0), 0.0)
     return Ranking(upper.indptr, upper.labels, (upper.scores + lift[upper.rows()]).astype(np.float32))
 
 
-def row_maxima(ranking: Ranking) -> np.ndarray:
-    maxima = np.full(len(ranking), -np.inf)
-    np.maximum.at(maxima, ranking.rows(), ranking.scores)
+def row_maxima(rows: np.ndarray, scores: np.ndarray, documents: int) -> np.ndarray:
+    maxima = np.full(documents, -np.inf)
+    np.maximum.at(maxima, rows, scores)
     return maxima

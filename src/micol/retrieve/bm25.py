@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -37,19 +37,30 @@ class Frequencies(NamedTuple):
     @classmethod
     def of(cls, words: np.ndarray, lengths: np.ndarray, n_words: int) -> Frequencies:
         distinct, counts, bounds = count_each(words, np.concatenate([[0], np.cumsum(lengths)]), n_words)
-        return cls(bounds, distinct[: bounds[-1]], counts[: bounds[-1]], lengths)
+        return cls(bounds, distinct, counts, lengths)
 
 
 class BM25:
     """score(d, l) = sum over the distinct words w that d and t_l share of
     IDF(w) TF(w, t_l) (k1 + 1) / (TF(w, t_l) + k1 (1 - b + b |t_l| / avgdl)).
+
+    Beyond the paper: with repeats="log" a word that d has n times counts log2(1 + n) times instead of once,
+    and `stop_words` (see stop_words.py) are taken out of label texts, so that they never count.
     """
 
-    def __init__(self, texts: Sequence[str], k1: float = 1.5, b: float = 0.75) -> None:
+    def __init__(
+        self,
+        texts: Sequence[str],
+        k1: float = 1.5,
+        b: float = 0.75,
+        *,
+        repeats: Literal["once", "log"] = "once",
+        stop_words: Collection[str] = (),
+    ) -> None:
         if not len(texts):
             raise MicolError("the label space has no label, so nothing can be retrieved; add labels first")
-        self.n_labels = len(texts)
-        self.vocabulary, frequencies = count_words(texts)
+        self.n_labels, self.repeats = len(texts), repeats
+        self.vocabulary, frequencies = count_words(texts, stop_words)
         self.index = weigh(frequencies, self.vocabulary.n_keys, k1, b)
 
     def search(
@@ -72,22 +83,30 @@ class BM25:
         for block in blocks(texts, most_texts=max(1, ENTRIES_AT_ONCE // max(most, 1))):
             folded = fold(block)
             words = find_words(self.vocabulary, folded.codes, folded.kinds, folded.bounds)
-            distinct, _, bounds = count_each(*words, self.vocabulary.n_keys)
-            parts.append(Ranking(*search_index(self.index, distinct, bounds, most, above, admitted, room)))
+            distinct, counts, bounds = count_each(*words, self.vocabulary.n_keys)
+            times = np.log2(1.0 + counts) if self.repeats == "log" else np.ones(len(counts))
+            found = search_index(self.index, distinct, times, bounds, most, above, admitted, room)
+            parts.append(Ranking(*found))
         return Ranking.concatenate(parts)
 
 
-def count_words(texts: Sequence[str]) -> tuple[KeyTable, Frequencies]:
-    """The words of all texts, and how often each text has which."""
-    vocabulary, words, lengths = KeyTable.empty(), [], []
+def count_words(texts: Sequence[str], stop_words: Collection[str]) -> tuple[KeyTable, Frequencies]:
+    """The words of all texts, and how often each text has which, stop words left out."""
+    vocabulary, parts, sizes = KeyTable.empty(), [], []
     for block in blocks(texts):
         folded = fold(block)
         vocabulary = vocabulary.with_room(folded)
-        block_words, block_bounds = add_words(vocabulary, folded.codes, folded.kinds, folded.bounds)
-        words.append(block_words[: block_bounds[-1]])
-        lengths.append(np.diff(block_bounds))
-    vocabulary = vocabulary.trimmed()
-    return vocabulary, Frequencies.of(np.concatenate(words), np.concatenate(lengths), vocabulary.n_keys)
+        words, bounds = add_words(vocabulary, folded.codes, folded.kinds, folded.bounds)
+        parts.append(words)
+        sizes.append(np.diff(bounds))
+    vocabulary, words, lengths = vocabulary.trimmed(), np.concatenate(parts), np.concatenate(sizes)
+    if stop_words:
+        folded = fold([" ".join(stop_words)])
+        stopped, _ = find_words(vocabulary, folded.codes, folded.kinds, folded.bounds)
+        kept = ~np.isin(words, stopped)
+        labels = np.repeat(np.arange(len(lengths)), lengths)
+        words, lengths = words[kept], np.bincount(labels[kept], minlength=len(lengths))
+    return vocabulary, Frequencies.of(words, lengths, vocabulary.n_keys)
 
 
 def weigh(frequencies: Frequencies, n_words: int, k1: float, b: float) -> Index:
@@ -118,7 +137,7 @@ def add_words(
             n += 1
             start, end, resume = next_word(codes, kinds, resume, last)
         word_bounds[text + 1] = n
-    return words, word_bounds
+    return words[:n], word_bounds
 
 
 @kernel
@@ -138,7 +157,7 @@ def find_words(
                 n += 1
             start, end, resume = next_word(codes, kinds, resume, last)
         word_bounds[text + 1] = n
-    return words, word_bounds
+    return words[:n], word_bounds
 
 
 @kernel
@@ -158,7 +177,7 @@ def count_each(
                 n += 1
             counts[place_of[words[i]]] += 1
         distinct_bounds[text + 1] = n
-    return distinct, counts, distinct_bounds
+    return distinct[:n], counts[:n], distinct_bounds
 
 
 @kernel
@@ -177,6 +196,7 @@ def grouped(words: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 def search_index(
     index: Index,
     words: np.ndarray,
+    times: np.ndarray,
     bounds: np.ndarray,
     most: int,
     above: float,
@@ -185,6 +205,7 @@ def search_index(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of the `most` best labels that score above `above`: their bounds, labels and scores.
 
+    Each distinct word of a text counts as many times as `times` says (it need not be a whole number).
     `scores` [chunks, CHUNK] is room to work in, and `admitted` has as many values.
     """
     n_texts = len(bounds) - 1
@@ -194,9 +215,10 @@ def search_index(
     sums, flat_scores = np.empty(len(admitted), np.float64), scores.ravel()
     for text in range(n_texts):
         sums[:] = 0
-        for word in words[bounds[text] : bounds[text + 1]]:
+        for place in range(bounds[text], bounds[text + 1]):
+            word = words[place]
             for i in range(index.bounds[word], index.bounds[word + 1]):
-                sums[index.labels[i]] += index.weights[i]
+                sums[index.labels[i]] += times[place] * index.weights[i]
         for i in range(len(sums)):
             flat_scores[i] = sums[i] * admitted[i]
         size, start = choose_best(scores, above, heap), indptr[text]
