@@ -30,14 +30,22 @@ def test_equals_sorting(documents, labels, top, seed, limited):
         assert found_scores.tolist() == scores[expected].tolist()
 
 
-def test_blocks_do_not_show(monkeypatch):
+def test_tiles_do_not_show(monkeypatch):
     rng = np.random.default_rng(0)
-    documents, labels = rng.normal(size=(40, 8)), rng.normal(size=(100, 8))
-    whole = dense.search(documents, labels, 10)
-    monkeypatch.setattr(dense, "SCORES_AT_ONCE", 700)
-    parts = dense.search(documents, labels, 10)
-    assert np.array_equal(whole.labels, parts.labels)
-    assert parts.scores == pytest.approx(whole.scores, rel=1e-6)
+    documents, labels = rng.normal(size=(40, 8)), rng.normal(size=(700, 8)).astype(np.float16)
+    allowed = rng.random(700) < 0.7
+    whole = [dense.search(documents, labels, 10), dense.search(documents, labels, 10, allowed)]
+    monkeypatch.setattr(dense, "DOCUMENTS_AT_ONCE", 7)
+    monkeypatch.setattr(dense, "LABELS_AT_ONCE", 128)
+    tiles = [dense.search(documents, labels, 10), dense.search(documents, labels, 10, allowed)]
+    for one, other in zip(whole, tiles):
+        assert np.array_equal(one.labels, other.labels)
+        assert one.scores == pytest.approx(other.scores, rel=1e-5)
+
+
+def test_no_label_is_allowed():
+    ranking = dense.search(np.ones((2, 3)), np.ones((4, 3)), 2, np.zeros(4, bool))
+    assert ranking.indptr.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("whose", ["document", "label"])

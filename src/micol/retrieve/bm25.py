@@ -11,7 +11,7 @@ from micol.compiled import kernel
 from micol.errors import MicolError
 from micol.ranking import Ranking, row_numbers
 from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, find, hash_on
-from micol.retrieve.select import choose_best, chunked, unpack_best_first
+from micol.retrieve.select import choose_best, in_chunks, unpack_best_first
 from micol.retrieve.tokens import blocks, fold, next_word
 
 # Texts are searched in portions that can give no more results than this.
@@ -74,7 +74,7 @@ class BM25:
 
         A label that shares no word with a text is never among them. `allowed` is a mask over labels.
         """
-        room = chunked(1, self.n_labels)[0]
+        room = in_chunks(self.n_labels)
         admitted = np.zeros(room.size, np.float32)
         admitted[: self.n_labels] = 1 if allowed is None else allowed
         most = self.n_labels if top is None else min(top, self.n_labels)
@@ -221,7 +221,7 @@ def search_index(
                 sums[index.labels[i]] += times[place] * index.weights[i]
         for i in range(len(sums)):
             flat_scores[i] = sums[i] * admitted[i]
-        size, start = choose_best(scores, above, heap), indptr[text]
+        size, start = choose_best(scores, above, 0, heap, 0), indptr[text]
         unpack_best_first(heap[:size], labels[start:], best[start:])
         indptr[text + 1] = start + size
     return indptr, labels[: indptr[-1]], best[: indptr[-1]]

@@ -16,34 +16,36 @@ CHUNK = 64
 LOW_BITS = 0x7FFFFFFF
 
 
-def chunked(documents: int, labels: int) -> np.ndarray:
-    """Room for scores, float32 [documents, chunks, CHUNK]; the last chunk may reach beyond the labels."""
-    return np.empty((documents, -(-labels // CHUNK), CHUNK), np.float32)
+def in_chunks(labels: int) -> np.ndarray:
+    """Room for one document's scores, float32 [chunks, CHUNK]; the last chunk may reach beyond the labels."""
+    return np.empty((-(-labels // CHUNK), CHUNK), np.float32)
 
 
 @inner
-def choose_best(scores: np.ndarray, above: float, heap: np.ndarray) -> int:
-    """Puts the best of one document's scores [chunks, CHUNK] that lie above `above` into the heap, packed;
-    their number.
+def choose_best(scores: np.ndarray, above: float, first_label: int, heap: np.ndarray, size: int) -> int:
+    """Offers those of one document's scores [chunks, CHUNK] that lie above `above` to a heap that holds
+    `size` packed ones already; how many it holds now. The labels are those from `first_label` on.
     """
     bits = scores.view(np.int32)
-    maxima = np.empty(len(bits), np.int32)
-    size = 0
+    maxima, best_maxima = np.empty(len(bits), np.int32), np.empty(len(heap), np.int64)
+    n_best = 0
     for chunk in range(len(bits)):
         row, greatest = bits[chunk], np.int32(-LOW_BITS)
         for i in range(CHUNK):
             greatest = max(greatest, in_order_of_floats(row[i]))
         maxima[chunk] = greatest
-        size = offer(heap, size, np.int64(greatest))
+        n_best = offer(best_maxima, n_best, np.int64(greatest))
     # There are at least as many scores from here on as there are chunks whose greatest is.
-    floor = heap[0] if size == len(heap) and size else np.int64(-LOW_BITS)
-    size = 0
+    floor = best_maxima[0] if n_best == len(heap) and n_best else np.int64(-LOW_BITS)
+    if size == len(heap) and size:
+        floor = max(floor, heap[0] >> 32)
     for chunk in range(len(bits)):
         if maxima[chunk] >= floor:
             for i in range(CHUNK):
                 ordered = in_order_of_floats(bits[chunk, i])
                 if ordered >= floor and scores[chunk, i] > above:
-                    size = offer(heap, size, (np.int64(ordered) << 32) | (LOW_BITS - (chunk * CHUNK + i)))
+                    label = first_label + chunk * CHUNK + i
+                    size = offer(heap, size, (np.int64(ordered) << 32) | (LOW_BITS - label))
     return size
 
 
