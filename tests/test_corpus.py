@@ -268,7 +268,7 @@ def test_standard_input(monkeypatch):
     assert corpus.ids == ["d1", "d2", "d3"]
     assert not sys.stdin.buffer.closed
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{")))
-    with pytest.raises(MicolError, match="^standard input:1: not valid JSON"):
+    with pytest.raises(MicolError, match=r"^standard input:1: not valid JSON"):
         Corpus.read("-")
 
 
