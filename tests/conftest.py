@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 import world
+
+# Tiny matrices are multiplied quicker by one thread than by several that wait for each other.
+os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from tokenizers.processors import TemplateProcessing
 
 TOPICS = 12
-WORDS_A_TOPIC = 14
+WORDS_A_TOPIC = 6
 SYLLABLES = [a + b for a, b in zip("bcdfghjklmnprstvwxyz", "aeiouaeiouaeiouaeiou", strict=True)]
 COMMON = ("the", "of", "and", "results", "method", "we", "show", "study", "with", "using", "on", "in")
 
@@ -38,7 +38,7 @@ def label_records(topics: int = TOPICS) -> list[dict[str, Any]]:
             {
                 "id": f"t{topic}",
                 "names": [f"{words[0]} {words[1]}", words[0]],
-                "description": " ".join(words[2:6]),
+                "description": f"the study of {' '.join(words[2:6])} and results with using it",
                 "parents": ["odd" if topic % 2 else "even"],
             }
         )
@@ -109,7 +109,7 @@ def save_bert(folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=64, pad_token_id=ids["[PAD]"],
+        intermediate_size=64, max_position_embeddings=64, pad_token_id=ids["[PAD]"], initializer_range=0.15,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
     return folder

@@ -163,7 +163,7 @@ def split(pairs: Pairs, settings: Settings) -> tuple[Pairs, Pairs | None]:
     held = max(1, min(settings.validation_pairs, int(len(pairs.anchor) * MOST_VALIDATION)))
     if len(pairs.anchor) <= held:
         raise MicolError(f"{len(pairs.anchor)} pair(s) are too few to hold any back for validation")
-    first, last = slice(None, -held), slice(-held, None)
+    first, last = slice(min(settings.pairs, len(pairs.anchor) - held)), slice(-held, None)
     return (
         Pairs(pairs.anchor[first], pairs.positive[first], pairs.exhausted),
         Pairs(pairs.anchor[last], pairs.positive[last], pairs.exhausted),
@@ -336,7 +336,8 @@ def clear_failures(folder: Path) -> Iterator[None]:
             f"{folder}: a checkpoint could not be written ({error}); free disk space, then --resume"
         ) from error
     except RuntimeError as error:
-        if "PytorchStreamWriter" not in str(error):
+        # torch has no type of its own for a checkpoint that it fails to write.
+        if not any(writer in str(error) for writer in ("PytorchStreamWriter", "inline_container")):
             raise
         raise MicolError(
             f"{folder}: a checkpoint could not be written; free disk space, then --resume"

@@ -1,0 +1,70 @@
+"""The command in a process of its own, which can be killed at any moment or denied disk space.
+
+Processes are forked from one that has torch imported already, so that each starts at once.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["micol.training", "micol.tagging"])
+PATIENCE = 120.0
+
+
+def run(arguments: Sequence[str], output: Path, largest_file: int | None) -> None:
+    """What happens in the process."""
+    if largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    with output.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.argv = ["micol", *arguments]
+    from micol.cli import main
+
+    main()
+
+
+class Command:
+    """`micol ARGUMENTS` under way; `output` is what it says on standard output and standard error."""
+
+    def __init__(self, arguments: Sequence[object], folder: Path, largest_file: int | None = None) -> None:
+        self.log = folder / f"command-{time.monotonic_ns()}.log"
+        self.log.touch()
+        self.process = CONTEXT.Process(target=run, args=(list(map(str, arguments)), self.log, largest_file))
+        self.process.start()
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+    def wait(self) -> int:
+        self.process.join(PATIENCE)
+        assert self.process.exitcode is not None, f"still running: {self.output}"
+        return self.process.exitcode
+
+    def kill_when(self, is_time: Callable[[], bool]) -> bool:
+        """Kills the process (-9) once a condition holds; False if it has ended by itself before that."""
+        deadline = time.monotonic() + PATIENCE
+        while self.process.is_alive() and time.monotonic() < deadline:
+            if is_time():
+                self.process.kill()
+                self.process.join()
+                return self.process.exitcode == -signal.SIGKILL
+            time.sleep(0.002)
+        assert self.wait() == 0, self.output
+        return False
+
+
+def succeed(arguments: Sequence[object], folder: Path) -> str:
+    """Runs a command to its end and returns what it said."""
+    command = Command(arguments, folder)
+    assert command.wait() == 0, command.output
+    return command.output

@@ -1,0 +1,447 @@
+"""Training: that it learns, resumes to the same weights after a kill, and fails in plain words."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import micol
+import world
+from conftest import write_lines
+from micol.classify import Classifier
+from micol.errors import MicolError, UsageError
+from micol.labels import LabelSpace
+from micol.pairs import Pairs
+from micol.rank.cross_encoder import CrossEncoder
+from micol.rank.encoder import Encoder
+from micol.rank.trainer import is_whole, newest_checkpoint
+from micol.ranking import Ranking
+from micol.settings import PAPER, resolve
+from processes import Command
+
+# What the recipes are brought down to for an encoder of two layers.
+BI = {
+    "paper": {"pairs": 600, "validation_pairs": 60, "learning_rate": 3e-3},
+    "best": {"batch_size": 32, "learning_rate": 4e-3, "epochs": 2},
+}
+CROSS = {
+    "paper": {
+        "pairs": 600, "validation_pairs": 60, "learning_rate": 5e-3, "batch_size": 16, "dropout": False,
+        "bf16": False,
+    },
+    "best": {
+        "pairs": 600, "learning_rate": 3e-3, "batch_size": 16, "epochs": 10, "negatives": 3, "bf16": False,
+    },
+}  # fmt: skip
+FEW = {"bi": 12, "cross": 4}  # topics
+
+
+@pytest.fixture(scope="module")
+def corpora() -> dict[str, micol.Corpus]:
+    return {name: micol.Corpus.from_records(world.documents(240, topics)) for name, topics in FEW.items()}
+
+
+@pytest.fixture(scope="module")
+def unseen() -> dict[str, micol.Corpus]:
+    return {
+        name: micol.Corpus.from_records(world.documents(96, topics, seed=1, first=240))
+        for name, topics in FEW.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def label_spaces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LabelSpace]:
+    folder = tmp_path_factory.mktemp("labels")
+    return {
+        name: LabelSpace.read(write_lines(folder / f"{name}.jsonl", world.label_records(topics)))
+        for name, topics in FEW.items()
+    }
+
+
+def precision(model: Classifier, documents: micol.Corpus) -> float:
+    """The share of documents whose first label is right, all topics being candidates."""
+    topics = [(position, 0.0) for position, label in enumerate(model.labels) if label.id.startswith("t")]
+    candidates = Ranking.from_rows([topics] * len(documents))
+    suggested = model.suggest(documents, limit=1, candidates=candidates)
+    return float(np.mean([tagged.labels[0].id in gold for tagged, gold in zip(suggested, documents.gold)]))
+
+
+@pytest.mark.parametrize(("recipe", "pooling"), [("paper", "cls"), ("best", "mean")])
+def test_a_bi_encoder_learns_from_metadata(
+    recipe: str,
+    pooling: str,
+    tiny_bert: Path,
+    corpora: dict[str, micol.Corpus],
+    unseen: dict[str, micol.Corpus],
+    label_spaces: dict[str, LabelSpace],
+) -> None:
+    corpus, labels, base = corpora["bi"], label_spaces["bi"], str(tiny_bert)
+    untrained = micol.train(corpus, labels, "P->P", base=base, init_only=True, pooling=pooling)
+    model = micol.train(corpus, labels, "P->P", "bi", recipe=recipe, base=base, **BI[recipe])
+    assert model.config["pooling"] == pooling
+    assert precision(model, unseen["bi"]) > precision(untrained, unseen["bi"]) + 0.2
+
+
+@pytest.fixture(scope="module")
+def warm_base(
+    tiny_bert: Path,
+    corpora: dict[str, micol.Corpus],
+    label_spaces: dict[str, LabelSpace],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """An encoder that knows something, as those that people begin with do."""
+    folder = tmp_path_factory.mktemp("warm") / "model"
+    micol.train(
+        corpora["cross"], label_spaces["cross"], "P->P", base=str(tiny_bert), output=folder, bf16=False,
+        **BI["best"],
+    )  # fmt: skip
+    return folder / "encoder"
+
+
+@pytest.mark.parametrize("recipe", ["paper", "best"])
+def test_a_cross_encoder_learns_from_metadata(
+    recipe: str,
+    warm_base: Path,
+    corpora: dict[str, micol.Corpus],
+    unseen: dict[str, micol.Corpus],
+    label_spaces: dict[str, LabelSpace],
+) -> None:
+    corpus, labels = corpora["cross"], label_spaces["cross"]
+    settings = resolve("cross", "P->P", recipe, CROSS[recipe])
+    beginning = CrossEncoder.untrained(Encoder.load(warm_base, 64), 0)
+    untrained = Classifier.build(labels, beginning, settings, {}, corpus)
+    model = micol.train(corpus, labels, "P->P", "cross", recipe=recipe, base=str(warm_base), **CROSS[recipe])
+    assert precision(model, unseen["cross"]) > max(0.6, precision(untrained, unseen["cross"]) + 0.3)
+
+
+# Interruptions
+
+
+class Run:
+    """A training that can be interrupted: its command, and the folder where its checkpoints are."""
+
+    def __init__(self, folder: Path, docs: Path, labels: Path, base: Path, *options: object) -> None:
+        self.folder, self.model = folder, folder / "model"
+        self.checkpoints = folder / "model.training"
+        self.arguments = ["train", docs, "--labels", labels, "--path", "P->P", "--base", base, *options]
+        self.arguments += ["-o", self.model]
+
+    def start(self, *more: object) -> Command:
+        return Command([*self.arguments, *more], self.folder)
+
+    def whole_checkpoints(self) -> list[Path]:
+        return [path for path in self.checkpoints.glob("*/checkpoint-*") if is_whole(path)]
+
+
+INTERRUPTED = {
+    "bi": (
+        *("--recipe", "paper", "--pairs", 300, "--validation-pairs", 30, "--learning-rate", 0.001),
+        *("--epochs", 2, "--checkpoints", 8),
+    ),
+    "cross": (
+        *("--architecture", "cross", "--pairs", 128, "--batch-size", 8, "--negatives", 3),
+        *("--epochs", 3, "--learning-rate", 0.001, "--dropout", "--checkpoints", 6),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def whole_run(
+    request: pytest.FixtureRequest,
+    tiny_bert: Path,
+    docs_file: Path,
+    labels_file: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[str, Path]:
+    """A training that nothing interrupts."""
+    kind: str = request.param
+    folder = tmp_path_factory.mktemp(f"whole-{kind}")
+    run = Run(folder, docs_file, labels_file, tiny_bert, *INTERRUPTED[kind])
+    assert run.start().wait() == 0
+    return kind, run.model
+
+
+def assert_same_model(one: Path, other: Path) -> None:
+    files = {str(path.relative_to(one)) for path in one.rglob("*") if path.is_file()}
+    assert files == {str(path.relative_to(other)) for path in other.rglob("*") if path.is_file()}
+    for name in files:
+        if name.endswith(".safetensors"):
+            for key, weight in load_file(one / name).items():
+                assert torch.equal(weight, load_file(other / name)[key]), (name, key)
+        elif name.endswith(("config.toml", "labels.parquet")):
+            assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("whole_run", list(INTERRUPTED), indirect=True)
+def test_killed_at_any_moment_training_resumes_to_the_same_weights(
+    whole_run: tuple[str, Path], tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path: Path
+) -> None:
+    kind, expected = whole_run
+    run = Run(tmp_path, docs_file, labels_file, tiny_bert, *INTERRUPTED[kind])
+    generator = random.Random(kind)
+    kills = 0
+    for attempt in range(4):
+        seen = len(run.whole_checkpoints())
+        # Half of the kills fall anywhere after a new checkpoint, half while one is being written.
+        pause = generator.uniform(0, 0.3)
+        writing = attempt % 2 == 1
+
+        def is_time(seen: int = seen, pause: float = pause, writing: bool = writing) -> bool:
+            folders = list(run.checkpoints.glob("*/checkpoint-*"))
+            if writing:
+                return any(not is_whole(path) for path in folders)
+            if len(folders) > min(seen, 1):
+                time.sleep(pause)
+                return True
+            return False
+
+        kills += run.start("--resume").kill_when(is_time)
+    assert kills >= 2
+    assert run.start("--resume").wait() == 0
+    assert_same_model(run.model, expected)
+    assert not run.checkpoints.exists()
+
+
+@pytest.mark.parametrize("whole_run", ["bi"], indirect=True)
+@pytest.mark.parametrize(
+    "damaged", ["model.safetensors", "optimizer.pt", "rng_state.pth", "trainer_state.json"]
+)
+def test_a_cut_off_checkpoint_is_passed_over(
+    damaged: str,
+    whole_run: tuple[str, Path],
+    interrupted: Path,
+    tiny_bert: Path,
+    docs_file: Path,
+    labels_file: Path,
+    tmp_path: Path,
+) -> None:
+    _, expected = whole_run
+    run = Run(tmp_path, docs_file, labels_file, tiny_bert, *INTERRUPTED["bi"])
+    shutil.copytree(interrupted, run.checkpoints)
+    newest = newest_checkpoint(run.checkpoints / "bi")
+    assert newest is not None
+    content = (newest / damaged).read_bytes()
+    (newest / damaged).write_bytes(content[: len(content) // 2])
+    older = newest_checkpoint(run.checkpoints / "bi")
+    assert older is not None
+    assert older != newest
+    # The best checkpoint is known by its path, which is another one here.
+    state = json.loads((older / "trainer_state.json").read_text())
+    best = run.checkpoints / "bi" / Path(state["best_model_checkpoint"]).name
+    (older / "trainer_state.json").write_text(json.dumps({**state, "best_model_checkpoint": str(best)}))
+    assert run.start("--resume").wait() == 0
+    assert_same_model(run.model, expected)
+
+
+@pytest.fixture(scope="module")
+def interrupted(
+    tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The checkpoints of a training that was killed after its second one."""
+    run = Run(tmp_path_factory.mktemp("interrupted"), docs_file, labels_file, tiny_bert, *INTERRUPTED["bi"])
+    assert run.start().kill_when(lambda: len(run.whole_checkpoints()) == 2)
+    return run.checkpoints
+
+
+def test_resuming_with_other_settings_says_what_differs(
+    interrupted: Path, tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path: Path
+) -> None:
+    run = Run(tmp_path, docs_file, labels_file, tiny_bert, *INTERRUPTED["bi"])
+    shutil.copytree(interrupted, run.checkpoints)
+    command = run.start("--resume", "--batch-size", 4)
+    assert command.wait() == 1
+    assert "model.training: was begun with batch_size = 8, now it is 4; resume with what" in command.output
+    command = run.start()
+    assert command.wait() == 1
+    assert "holds checkpoints of a training that was interrupted; go on with --resume" in command.output
+    assert run.whole_checkpoints()
+
+
+# Failures
+
+
+def test_a_loss_that_is_no_number_is_a_sentence(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus], label_spaces: dict[str, LabelSpace], tmp_path: Path
+) -> None:
+    with pytest.raises(MicolError, match=r"the training loss became nan at step .*; lower the learning rate"):
+        micol.train(
+            corpora["bi"], label_spaces["bi"], "P->P", base=str(tiny_bert), output=tmp_path / "model",
+            learning_rate=1e30, batch_size=16, epochs=3, bf16=False,
+        )  # fmt: skip
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("largest_file", "checkpoints"),
+    # In turn: no checkpoint at all, its weights alone, no checkpoint wanted but the model itself too large.
+    [(20_000, 4), (200_000, 4), (20_000, 0)],
+)
+def test_a_full_disk_is_a_sentence_and_leaves_no_half_model(
+    largest_file: int, checkpoints: int, tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path: Path
+) -> None:
+    arguments = [
+        *("train", docs_file, "--labels", labels_file, "--path", "P->P", "--base", tiny_bert),
+        *("--pairs", 32, "--batch-size", 8, "--checkpoints", checkpoints, "-o", tmp_path / "model"),
+    ]
+    command = Command(arguments, tmp_path, largest_file)
+    assert command.wait() == 1
+    assert "could not be written" in command.output
+    assert "free disk space" in command.output
+    assert "Traceback" not in command.output
+    left = {path.name for path in tmp_path.iterdir() if not path.name.startswith("command-")}
+    assert left <= {"model.training"}
+    assert newest_checkpoint(tmp_path / "model.training" / "bi") is None
+    # With space again, the same command succeeds.
+    assert Command([*arguments, "--resume"], tmp_path).wait() == 0
+
+
+def test_nothing_to_train_on_is_a_sentence(
+    tiny_bert: Path, label_spaces: dict[str, LabelSpace], tmp_path: Path
+) -> None:
+    alone = micol.Corpus.from_records([{"id": f"d{n}", "title": "web graph"} for n in range(5)])
+    with pytest.raises(MicolError, match=r"no document reaches another by P->P.*micol inspect"):
+        micol.train(alone, label_spaces["bi"], "P->P", base=str(tiny_bert), output=tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_few_pairs_to_judge_by_is_a_sentence(
+    tiny_bert: Path, label_spaces: dict[str, LabelSpace]
+) -> None:
+    two = micol.Corpus.from_records(
+        [{"id": "a", "title": "web", "references": ["b"]}, {"id": "b", "title": "graph"}]
+    )
+    with pytest.raises(MicolError, match=r"1 pair\(s\) are too few to hold any back for validation"):
+        micol.train(two, label_spaces["bi"], "P->P", base=str(tiny_bert), recipe="paper")
+
+
+def test_an_untrained_cross_encoder_is_refused(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus], label_spaces: dict[str, LabelSpace], tmp_path: Path
+) -> None:
+    with pytest.raises(MicolError, match="an untrained cross-encoder has no score"):
+        micol.train(
+            corpora["bi"], label_spaces["bi"], "P->P", "cross", base=str(tiny_bert), init_only=True,
+            output=tmp_path / "model",
+        )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_that_no_document_mentions_cannot_teach(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus]
+) -> None:
+    strange = LabelSpace.from_labels([micol.Label("x", ("qqq",)), micol.Label("y", ("qqqq",))])
+    with pytest.raises(MicolError, match="no document has two candidate labels"):
+        micol.train(corpora["bi"], strange, "P->P", "cross", base=str(tiny_bert), pairs=32)
+
+
+# Settings
+
+
+def test_the_papers_recipe_is_its_appendix() -> None:
+    for architecture, batch, tokens in (("bi", 8, 256), ("cross", 4, 512)):
+        settings = resolve(architecture, "P->P", "paper", {})
+        assert (settings.pairs, settings.validation_pairs, settings.epochs) == (50_000, 5_000, 3)
+        assert (settings.batch_size, settings.max_tokens) == (batch, tokens)
+        assert (settings.keep_best, settings.interpolate, settings.title_pairs) == (True, 1.0, 0.0)
+        assert (settings.sampling, settings.weight_decay, settings.warmup) == ("uniform", 0.0, 0.0)
+        assert settings.dropout
+        assert settings.attention_dropout
+    assert PAPER["bi"]["pooling"] == "cls"
+    assert resolve("bi", "P->P", "paper", {}).temperature == 0.05
+    assert resolve("cross", "P->P", "paper", {}).negatives == 1
+    assert resolve("cross", "P->P", "paper", {}).teacher == "none"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"epoch": 3}, "unknown setting 'epoch'; there are .*epochs"),
+        ({"epochs": 0}, "epochs must be above 0, got 0"),
+        ({"warmup": 2.0}, "warmup must be between 0 and 1, got 2.0"),
+        ({"pooling": "max"}, "pooling must be one of auto, cls, mean, got 'max'"),
+        ({"teacher": "bi"}, "teacher is a setting of the cross-encoder"),
+    ],
+)
+def test_impossible_settings_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        resolve("bi", "P->P", "best", given)
+
+
+def test_the_saved_weights_lie_between_the_untrained_and_the_trained_ones(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus], label_spaces: dict[str, LabelSpace], tmp_path: Path
+) -> None:
+    for share in (1.0, 0.25):
+        micol.train(
+            corpora["bi"], label_spaces["bi"], "P->P", base=str(tiny_bert), pairs=64, batch_size=16,
+            learning_rate=1e-3, interpolate=share, output=tmp_path / str(share),
+        )  # fmt: skip
+    before = load_file(tiny_bert / "model.safetensors")
+    after, between = (
+        load_file(tmp_path / name / "encoder" / "model.safetensors") for name in ("1.0", "0.25")
+    )
+    for name, weight in between.items():
+        torch.testing.assert_close(weight, before[name] + 0.25 * (after[name] - before[name]))
+    assert not torch.equal(
+        before["embeddings.word_embeddings.weight"], after["embeddings.word_embeddings.weight"]
+    )
+
+
+def test_the_best_checkpoint_is_kept_not_the_last(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus], label_spaces: dict[str, LabelSpace], tmp_path: Path
+) -> None:
+    """Pairs at random cannot be learned: the more one trains, the worse the validation loss."""
+    generator = np.random.default_rng(0)
+    pairs = Pairs(generator.integers(0, 120, 200), generator.integers(120, 240, 200), exhausted=True)
+    options = {
+        "recipe": "paper",
+        "learning_rate": 3e-3,
+        "validation_pairs": 20,
+        "batch_size": 20,
+        "epochs": 6,
+    }
+    kept = micol.train(
+        corpora["bi"], label_spaces["bi"], "random", base=str(tiny_bert), ready_pairs=pairs,
+        output=tmp_path / "best", **options,
+    )  # fmt: skip
+    last = micol.train(
+        corpora["bi"], label_spaces["bi"], "random", base=str(tiny_bert), ready_pairs=pairs, keep_best=False,
+        output=tmp_path / "last", **options,
+    )  # fmt: skip
+    before = load_file(tiny_bert / "model.safetensors")
+
+    def moved(model: str) -> float:
+        weights = load_file(tmp_path / model / "encoder" / "model.safetensors")
+        return sum(float((weight - before[name]).norm()) for name, weight in weights.items())
+
+    assert 0 < moved("best") < moved("last")
+    assert kept.config["training"]["pairs_used"] == last.config["training"]["pairs_used"] == 200
+
+
+def test_titles_and_abstracts_can_take_the_place_of_pairs(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus]
+) -> None:
+    from micol.training import pair_examples
+
+    corpus, encoder = corpora["bi"], Encoder.load(tiny_bert, 64)
+    pairs = Pairs(np.arange(0, 100), np.arange(100, 200), exhausted=True)
+    settings = resolve("bi", "P->P", "best", {"title_pairs": 0.3})
+    examples = pair_examples(encoder, corpus, pairs, settings)
+    replaced = 0
+    for number, (anchor, positive) in enumerate(zip(examples.anchors, examples.positives)):
+        texts = [examples.texts[anchor].tolist(), examples.texts[positive].tolist()]
+        document = corpus[int(pairs.anchor[number])]
+        whole = [encoder.tokenize([corpus[int(side[number])].text])[0].tolist() for side in pairs[:2]]
+        if texts != whole:
+            replaced += 1
+            assert texts == [ids.tolist() for ids in encoder.tokenize([document.title, document.abstract])]
+            assert examples.documents[anchor] == examples.documents[positive] == pairs.anchor[number]
+        else:
+            assert examples.documents[anchor] == pairs.anchor[number]
+    assert 15 < replaced < 45
