@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core import event
+
+from micol.progress import say
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,3 +48,22 @@ def inlined(function: Function) -> Function:
 def sources_version(folder: Path) -> str:
     sources = sorted(folder.glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+class FirstCompilation(event.Listener):
+    """Says once why a first run takes longer."""
+
+    told = False
+
+    def on_start(self, event: event.Event) -> None:
+        if not self.told:
+            self.told = True
+            say("compiling for this machine, which takes some seconds; later runs start at once")
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+def compiling_is_told() -> AbstractContextManager[None]:
+    """While it lasts, the person who waits is told if something must be compiled."""
+    return cast(AbstractContextManager[None], event.install_listener("numba:compile", FirstCompilation()))
