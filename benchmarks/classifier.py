@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "classifier.jsonl"
+SHOWN = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@5")
 KEY = ("data", "recipe", "architecture", "path", "seed", "changed")
 
 
@@ -116,6 +117,26 @@ def paths_of(folder: Path) -> list[str]:
     return ["untrained", *map(str, PAPER_PATHS)]
 
 
+def table(results: Path) -> str:
+    """The results as Markdown: a line for each system and path, seeds averaged."""
+    systems: dict[tuple[Any, ...], list[dict[str, float]]] = {}
+    for row in map(json.loads, results.read_text(encoding="utf-8").splitlines()):
+        if "scores" in row:
+            key = tuple(row[name] for name in ("data", "recipe", "architecture", "path", "changed"))
+            systems.setdefault(key, []).append(row["scores"])
+    lines = [
+        f"| data | recipe | system | path | seeds | {' | '.join(SHOWN)} |",
+        "| --- " * (len(SHOWN) + 5) + "|",
+    ]
+    for (data, recipe, architecture, path, changed), runs in sorted(systems.items()):
+        settings = "" if changed == "{}" else f" with {changed.strip('{}')}"
+        means = (f"{sum(run[name] for run in runs) / len(runs):.3f}" for name in SHOWN)
+        system = "base encoder" if path == "untrained" else f"{architecture}{settings}"
+        shown_path = "" if path == "untrained" else f"`{path}`"
+        lines.append(f"| {data} | {recipe} | {system} | {shown_path} | {len(runs)} | {' | '.join(means)} |")
+    return "\n".join(lines)
+
+
 def parse_setting(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
     return name, json.loads(value)
@@ -125,7 +146,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", type=Path, nargs="+")
+    parser.add_argument("data", type=Path, nargs="*")
+    parser.add_argument("--table", action="store_true", help="only print the results so far as Markdown")
     parser.add_argument("--recipes", nargs="+", default=["best"])
     parser.add_argument("--architectures", nargs="+", default=["bi", "cross"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -135,6 +157,9 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="settings to change, as name=JSON")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
+    if options.table:
+        print(table(options.output))
+        return
     done = {}
     if options.output.exists():
         rows = map(json.loads, options.output.read_text(encoding="utf-8").splitlines())
