@@ -170,3 +170,9 @@ def test_no_text_no_match():
 def test_no_label_is_an_error():
     with pytest.raises(MicolError, match="no label"):
         ExactMatcher([])
+
+
+def test_many_names_at_each_place():
+    names = [[" ".join(["a"] * length)] for length in range(1, 31)]
+    text = "a " * 100
+    assert row(ExactMatcher(names).match([text, text]), 1) == naive_matches(names, text)

@@ -22,7 +22,7 @@ class Index(NamedTuple):
     """The labels that have a word and what it weighs in them, word by word."""
 
     bounds: np.ndarray  # int64 [words + 1]
-    labels: np.ndarray  # int32
+    labels: np.ndarray  # uint32, for numba asks of other whole numbers whether they count from the end
     weights: np.ndarray  # float32
 
 
@@ -119,7 +119,7 @@ def weigh(frequencies: Frequencies, n_words: int, k1: float, b: float) -> Index:
     weights = idf[words] * tf * (k1 + 1) / (tf + norm[labels])
     word_bounds = np.concatenate([[0], np.cumsum(labels_with)])
     by_word = grouped(words, word_bounds)
-    return Index(word_bounds, labels[by_word].astype(np.int32), weights[by_word].astype(np.float32))
+    return Index(word_bounds, labels[by_word].astype(np.uint32), weights[by_word].astype(np.float32))
 
 
 @kernel
@@ -216,9 +216,10 @@ def search_index(
     for text in range(n_texts):
         sums[:] = 0
         for place in range(bounds[text], bounds[text + 1]):
-            word = words[place]
-            for i in range(index.bounds[word], index.bounds[word + 1]):
-                sums[index.labels[i]] += times[place] * index.weights[i]
+            first, last = index.bounds[words[place]], index.bounds[words[place] + 1]
+            having, weights, time = index.labels[first:last], index.weights[first:last], times[place]
+            for i in range(len(having)):
+                sums[having[i]] += time * weights[i]
         for i in range(len(sums)):
             flat_scores[i] = sums[i] * admitted[i]
         size, start = choose_best(scores, above, 0, heap, 0), indptr[text]

@@ -9,7 +9,7 @@ import numpy as np
 
 from micol.compiled import kernel
 from micol.errors import MicolError
-from micol.ranking import Ranking, first_of_each_label, row_bounds, row_numbers
+from micol.ranking import Ranking, by_row_and_label, first_of_each_label, row_bounds, row_numbers
 from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, add_beginning, find, hash_on
 from micol.retrieve.tokens import SPACE, Folded, blocks, fold, unit_end
 
@@ -72,12 +72,13 @@ class ExactMatcher:
             parts.append(entries)
         indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
         entries = np.concatenate(parts)
-        by_label = np.lexsort((entries[:, LABEL], row_numbers(indptr)))
+        by_label = by_row_and_label(row_numbers(indptr), entries[:, LABEL])
         return Matches(indptr, *(entries[by_label, column] for column in (LABEL, COUNT, START, END, NAME)))
 
     def occurrences(self, folded: Folded) -> tuple[np.ndarray, np.ndarray]:
         """KEY, FROM and TO of every occurrence of a name in folded texts, and where each text's begin."""
-        found, bounds = np.empty((64 * len(folded.bounds), 3), np.int64), np.empty_like(folded.bounds)
+        # There is seldom more than one for two characters.
+        found, bounds = np.empty((len(folded.codes) // 2 + 1, 3), np.int64), np.empty_like(folded.bounds)
         while not find_names(self.table, folded.codes, folded.kinds, folded.bounds, found, bounds):
             found = np.empty((2 * len(found), 3), np.int64)
         return found, bounds
