@@ -18,6 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What only kernels call needs no way in from Python, which takes half of the time of compilation.
 WITHOUT_ENTRY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+WITHOUT_COUNTING: dict[str, Any] = {"_nrt": False}
 
 
 def kernel(function: Function) -> Function:
@@ -35,6 +36,13 @@ def kernel(function: Function) -> Function:
 def inner(function: Function) -> Function:
     """For functions that only kernels call."""
     return cast(Function, njit(function, error_model="numpy", **WITHOUT_ENTRY))
+
+
+def bare(function: Function) -> Function:
+    """For functions that only kernels call and that make no arrays: references to arrays go uncounted, which
+    for every array handed over costs two atomic operations.
+    """
+    return cast(Function, njit(function, error_model="numpy", **WITHOUT_ENTRY, **WITHOUT_COUNTING))
 
 
 def inlined(function: Function) -> Function:

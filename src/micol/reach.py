@@ -80,7 +80,7 @@ def plan(network: Network, path: MetaPath, hubs: int = NONE) -> Plan:
 
 def scratch(network: Network, program: Program) -> Scratch:
     """Fresh memory; pages that no kernel touches cost nothing."""
-    n_nodes = max(network.n_documents, int(max(network.graph.rows, default=0)))
+    n_nodes = max(network.n_documents, int(max(network.graph.rows, default=0)), len(program.steps))
     # Each chain has a second slot, for a frontier that was left early and is walked to its end after all.
     slots = 2 * (len(program.chains) - 1)
     backward_steps = int(np.diff(program.chains).max())

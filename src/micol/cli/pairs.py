@@ -80,9 +80,11 @@ def command(
         say(f"left out by --skip-bad: {len(corpus.skipped) - LISTED:,} more")
     network = corpus.network()
     # After the corpus, whose errors need not wait for the compiler to load.
+    from micol.compiled import compiling_is_told
     from micol.pairs import draw_pairs
 
-    pairs = draw_pairs(network, path, number, seed, method)
+    with compiling_is_told():
+        pairs = draw_pairs(network, path, number, seed, method)
     if not len(pairs.anchor):
         raise MicolError(f"{corpus.source}: {path} joins no two documents: {why_none(network, path)}")
     table = id_table(network, pairs)

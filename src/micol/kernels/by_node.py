@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from micol.compiled import inner, kernel
+from micol.compiled import bare, inner, kernel
 from micol.kernels.program import (
     DRAWN,
     FOUND,
     HIT,
     HOP,
+    NODES,
     NONE,
     SIZE,
     UNLIMITED,
@@ -18,7 +19,6 @@ from micol.kernels.program import (
     Scratch,
     length,
     neighbour,
-    nodes_of,
     row,
     tick,
 )
@@ -47,7 +47,7 @@ def shared_nodes(
         kind, first, stop = program.steps[last]
         if not every_branch:
             stop = first + 1
-        for frontier in nodes_of(scratch, chain)[: scratch.state[chain, SIZE]]:
+        for frontier in scratch.lists[NODES + 2 * chain][: scratch.state[chain, SIZE]]:
             if kind == HOP:
                 listed, size = append(graph, listed, size, frontier, first, last, NONE)
                 continue
@@ -71,7 +71,7 @@ def append(
     return listed, size + 1
 
 
-@inner
+@bare
 def is_new(
     graph: Graph, program: Program, scratch: Scratch, shared: np.ndarray, document: int, mine: int
 ) -> bool:
@@ -83,7 +83,7 @@ def is_new(
     return holds(graph, program, shared[STEP], shared[FROM], document, NONE)
 
 
-@inner
+@bare
 def draw_at_node(
     graph: Graph, program: Program, scratch: Scratch, limits: Limits, random: np.ndarray, shared: np.ndarray,
     mine: int,
@@ -160,7 +160,7 @@ def draw_by_rarity(
         counts[index] = count
 
 
-@inner
+@bare
 def weigh(
     graph: Graph, program: Program, scratch: Scratch, listed: np.ndarray, mine: int, weights: np.ndarray
 ) -> int:

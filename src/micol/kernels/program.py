@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol.compiled import inner
+from micol.compiled import bare
 from micol.kernels.random import int64
 from micol.network import Graph
 
@@ -46,14 +46,14 @@ class Scratch(NamedTuple):
 ANCHOR, MODE, SIZE, TOTAL, MATRIX, OWNER, BRANCH, MARK, LEVEL = map(int64, range(9))
 # Modes: the nodes are bundles; they are a frontier left early, for its size; they all begin a meta-graph.
 BUNDLES, EARLY, MANY = map(int64, range(3))
-TALLY, SPARE, CHOSEN, FOUND, NODES, SUMS = map(int64, range(6))
+TALLY, SPARE, CHOSEN, FOUND, PLACE, STOP, NODES, SUMS = map(int64, range(8))
 # A node is in a set where the array holds the set's stamp.
 SEEN, HIT, DRAWN, MARKS = map(int64, range(4))
 # Scratch.clock: the last stamp given, whether FOUND is up to date, its size and stamp, neighbours visited.
 STAMP, LISTED, LISTED_SIZE, LISTED_STAMP, WORK = map(int64, range(5))
 
 
-@inner
+@bare
 def row(graph: Graph, matrix: int, node: int) -> tuple[int, int]:
     """Where the neighbours of a node begin and end; a node outside the matrix has none."""
     if node >= graph.rows[matrix]:
@@ -62,35 +62,25 @@ def row(graph: Graph, matrix: int, node: int) -> tuple[int, int]:
     return graph.indptr[at], graph.indptr[at + 1]
 
 
-@inner
+@bare
 def length(graph: Graph, matrix: int, node: int) -> int:
     begin, end = row(graph, matrix, node)
     return end - begin
 
 
-@inner
+@bare
 def neighbour(graph: Graph, at: int) -> int:
     return int64(graph.indices[at])
 
 
-@inner
-def nodes_of(scratch: Scratch, slot: int) -> np.ndarray:
-    return scratch.lists[NODES + 2 * slot]
-
-
-@inner
-def sums_of(scratch: Scratch, slot: int) -> np.ndarray:
-    return scratch.lists[SUMS + 2 * slot]
-
-
-@inner
+@bare
 def tick(scratch: Scratch) -> int:
     """A stamp never used before."""
     scratch.clock[STAMP] += 1
     return scratch.clock[STAMP]
 
 
-@inner
+@bare
 def is_hub(graph: Graph, program: Program, node: int, into: int, out: int) -> bool:
     """Whether a node between has too many neighbours along one of the hops beside it."""
     if program.hub_degree == NONE:
@@ -100,7 +90,7 @@ def is_hub(graph: Graph, program: Program, node: int, into: int, out: int) -> bo
     return out != NONE and length(graph, out, node) > program.hub_degree
 
 
-@inner
+@bare
 def place_of(graph: Graph, begin: int, end: int, node: int) -> int:
     """The first place in an ascending row that is not below a node."""
     while begin < end:

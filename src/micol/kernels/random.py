@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from micol.compiled import inner, kernel
+from micol.compiled import bare, kernel
 
 # A plain 0 would be a type of its own ("literally 0"), and have functions compiled again for it.
 int64 = cast("Callable[[Any], int]", np.int64)
@@ -22,7 +22,7 @@ S11, S27, S30, S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
-@inner
+@bare
 def mix(word: np.uint64) -> np.uint64:
     """Scrambles 64 bits so that each bit of the result depends on every bit of the argument."""
     word = (word ^ (word >> S30)) * FIRST
@@ -30,21 +30,21 @@ def mix(word: np.uint64) -> np.uint64:
     return word ^ (word >> S31)
 
 
-@inner
+@bare
 def start(random: np.ndarray, seed: np.uint64, anchor: int) -> None:
     """Points the generator, an array of key and counter, at the draws of one anchor."""
     random[0] = mix(seed + GOLDEN * (np.uint64(anchor) + ONE))
     random[1] = ZERO
 
 
-@inner
+@bare
 def bits(random: np.ndarray) -> np.uint64:
     """The next 64 random bits."""
     random[1] += ONE
     return mix(random[0] + GOLDEN * random[1])
 
 
-@inner
+@bare
 def below(random: np.ndarray, bound: int) -> int:
     """A random integer in [0, bound), each exactly as likely as any other."""
     limit = np.uint64(bound)
@@ -56,7 +56,7 @@ def below(random: np.ndarray, bound: int) -> int:
             return int64(rest)
 
 
-@inner
+@bare
 def unit(random: np.ndarray) -> float:
     """A random number in [0, 1) with 53 bits."""
     return np.float64(bits(random) >> S11) * 2.0**-53
@@ -78,4 +78,5 @@ def seed_word(seed: int) -> np.uint64:
 
 def shuffled(items: np.ndarray, seed: int) -> np.ndarray:
     """A random permutation of distinct non-negative integers, decided by the set and the seed alone."""
-    return items[np.lexsort((items, sort_keys(items, seed_word(seed))))]
+    # No two items have the same key, for every step from item to key can be undone.
+    return items[np.argsort(sort_keys(items, seed_word(seed)))]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from micol.compiled import inner, kernel
+from micol.compiled import bare, kernel
 from micol.kernels.program import (
     BRANCH,
     DRAWN,
@@ -22,19 +22,21 @@ from micol.kernels.program import (
     MARKS,
     MATRIX,
     MODE,
+    NODES,
     NONE,
     OWNER,
+    PLACE,
     SIZE,
     SPARE,
+    STOP,
+    SUMS,
     TOTAL,
     ZERO,
     Program,
     Scratch,
     neighbour,
-    nodes_of,
     place_of,
     row,
-    sums_of,
     tick,
 )
 from micol.kernels.random import below, start
@@ -54,10 +56,10 @@ class Limits(NamedTuple):
     misses: int  # so many proposals in a row may fail before the set is listed after all
 
 
-@inner
+@bare
 def multiplicity(graph: Graph, program: Program, scratch: Scratch, chain: int, document: int) -> int:
     """In how many bundles of a chain a document lies; 0 where a meta-graph does not hold for it."""
-    state, nodes = scratch.state[chain], nodes_of(scratch, chain)
+    state, nodes = scratch.state[chain], scratch.lists[NODES + 2 * chain]
     begin, end = row(graph, state[MATRIX] ^ 1, document)
     count = 0
     if end - begin <= 16 * state[SIZE]:
@@ -77,33 +79,33 @@ def multiplicity(graph: Graph, program: Program, scratch: Scratch, chain: int, d
     return count
 
 
-@inner
+@bare
 def leads_back(graph: Graph, program: Program, scratch: Scratch, chain: int, document: int) -> bool:
     """Whether some walk back from a document meets the frontier of a chain; stops at the first that does."""
-    state = scratch.state[chain]
+    state, place, stop = scratch.state[chain], scratch.lists[PLACE], scratch.lists[STOP]
     last = program.chains[chain + 1] - 1
-    places = np.empty((last - state[LEVEL] + 1, 2), dtype=np.int64)
     visited = MARKS + len(scratch.state)
     stamp = tick(scratch)
+    # A stack of rows: where each goes on, and where it ends.
     depth = ZERO
-    places[0, 0], places[0, 1] = row(graph, program.steps[last, 1] ^ 1, document)
+    place[0], stop[0] = row(graph, program.steps[last, 1] ^ 1, document)
     while depth >= 0:
-        if places[depth, 0] == places[depth, 1]:
+        if place[depth] == stop[depth]:
             depth -= 1
             continue
-        node = neighbour(graph, places[depth, 0])
-        places[depth, 0] += 1
+        node = neighbour(graph, place[depth])
+        place[depth] += 1
         if last - depth == state[LEVEL]:
             if scratch.stamps[MARKS + chain, node] == state[MARK]:
                 return True
         elif scratch.stamps[visited + depth, node] != stamp:
             scratch.stamps[visited + depth, node] = stamp
             depth += 1
-            places[depth, 0], places[depth, 1] = row(graph, program.steps[last - depth, 1] ^ 1, node)
+            place[depth], stop[depth] = row(graph, program.steps[last - depth, 1] ^ 1, node)
     return False
 
 
-@inner
+@bare
 def reaches(graph: Graph, program: Program, scratch: Scratch, document: int) -> bool:
     """Whether any chain leads to a document."""
     for chain in range(len(program.chains) - 1):
@@ -115,7 +117,7 @@ def reaches(graph: Graph, program: Program, scratch: Scratch, document: int) -> 
     return False
 
 
-@inner
+@bare
 def first_above(sums: np.ndarray, size: int, value: float) -> int:
     """The first of ascending sums that is greater than a value."""
     begin, end = ZERO, size
@@ -128,7 +130,7 @@ def first_above(sums: np.ndarray, size: int, value: float) -> int:
     return begin
 
 
-@inner
+@bare
 def instance(graph: Graph, program: Program, scratch: Scratch, place: int) -> int:
     """The document at the end of the path instance with this number, over all chains and bundles."""
     chain = ZERO
@@ -136,13 +138,13 @@ def instance(graph: Graph, program: Program, scratch: Scratch, place: int) -> in
         place -= scratch.state[chain, TOTAL]
         chain += 1
     state = scratch.state[chain]
-    sums = sums_of(scratch, chain)
+    sums = scratch.lists[SUMS + 2 * chain]
     bundle = first_above(sums, state[SIZE], place)
-    _, end = row(graph, state[MATRIX], nodes_of(scratch, chain)[bundle])
+    _, end = row(graph, state[MATRIX], scratch.lists[NODES + 2 * chain][bundle])
     return neighbour(graph, end - (sums[bundle] - place))
 
 
-@inner
+@bare
 def propose(
     graph: Graph, program: Program, scratch: Scratch, random: np.ndarray, total: int, early: bool
 ) -> int:
@@ -178,6 +180,9 @@ def draw_uniform(
             early |= scratch.state[chain, MODE] == EARLY
             many |= scratch.state[chain, MODE] == MANY
             cheap &= scratch.state[chain, OWNER] == NONE
+        counts[index] = 0
+        if total == 0 and not early and not many:
+            continue
         mine, count, misses = tick(scratch), ZERO, ZERO
         scratch.stamps[DRAWN, anchor] = mine
         if not many and (early or total > limits.expand):
@@ -197,7 +202,7 @@ def draw_uniform(
         counts[index] = count
 
 
-@inner
+@bare
 def shuffle(
     scratch: Scratch, random: np.ndarray, size: int, mine: int, positives: np.ndarray, count: int
 ) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from micol.compiled import inner, kernel
+from micol.compiled import bare, kernel
 from micol.kernels.program import (
     ANCHOR,
     ANCHOR_COST,
@@ -30,11 +30,13 @@ from micol.kernels.program import (
     MARKS,
     MATRIX,
     MODE,
+    NODES,
     NONE,
     OWNER,
     SEEN,
     SIZE,
     SPARE,
+    SUMS,
     TALLY,
     TOTAL,
     UNLIMITED,
@@ -45,16 +47,14 @@ from micol.kernels.program import (
     is_hub,
     length,
     neighbour,
-    nodes_of,
     place_of,
     row,
-    sums_of,
     tick,
 )
 from micol.network import Graph
 
 
-@inner
+@bare
 def share(graph: Graph, program: Program, branch: int, node: int, document: int) -> bool:
     """Whether two documents share as many nodes as a branch of a meta-graph asks for."""
     branches = program.branches
@@ -84,7 +84,7 @@ def share(graph: Graph, program: Program, branch: int, node: int, document: int)
     return False
 
 
-@inner
+@bare
 def holds(graph: Graph, program: Program, step: int, node: int, document: int, known: int) -> bool:
     """Whether every branch of a meta-graph holds between two documents; of one it is known already."""
     for branch in range(program.steps[step, 1], program.steps[step, 2]):
@@ -93,7 +93,7 @@ def holds(graph: Graph, program: Program, step: int, node: int, document: int, k
     return True
 
 
-@inner
+@bare
 def fill(
     graph: Graph, program: Program, branch: int, node: int, chosen: np.ndarray, needed_only: bool
 ) -> tuple[int, int]:
@@ -124,7 +124,7 @@ def fill(
     return size, total
 
 
-@inner
+@bare
 def choose(graph: Graph, program: Program, step: int, node: int, chosen: np.ndarray) -> tuple[int, int, int]:
     """The branch by which partners of a node are found with least work, its bundles, and their lengths."""
     best, least = NONE, UNLIMITED
@@ -138,7 +138,7 @@ def choose(graph: Graph, program: Program, step: int, node: int, chosen: np.ndar
     return best, size, total
 
 
-@inner
+@bare
 def meet(
     graph: Graph, program: Program, scratch: Scratch, step: int, node: int, known: int, stamp: int,
     target: int, size: int,
@@ -165,8 +165,12 @@ def meet(
         begin, end = row(graph, out, chosen[index])
         for at in range(begin, end):
             other = neighbour(graph, at)
-            tally[other] = max(tally[other], base) + 1
-            if tally[other] != base + need or scratch.stamps[known, other] == stamp:
+            # One shared node is soon seen; to look twice at what has more is worse than to remember it.
+            if need > 1 or not counting:
+                tally[other] = max(tally[other], base) + 1
+                if tally[other] != base + need:
+                    continue
+            if scratch.stamps[known, other] == stamp:
                 continue
             if holds(graph, program, step, node, other, branch if counting else NONE):
                 scratch.stamps[known, other] = stamp
@@ -175,7 +179,7 @@ def meet(
     return size
 
 
-@inner
+@bare
 def hop(
     graph: Graph, program: Program, scratch: Scratch, nodes: np.ndarray, size: int, matrix: int, out: int
 ) -> int:
@@ -194,7 +198,7 @@ def hop(
     return count
 
 
-@inner
+@bare
 def same_row(graph: Graph, matrix: int, one: int, other: int) -> bool:
     begin, end = row(graph, matrix, one)
     other_begin, other_end = row(graph, matrix, other)
@@ -206,7 +210,7 @@ def same_row(graph: Graph, matrix: int, one: int, other: int) -> bool:
     return True
 
 
-@inner
+@bare
 def is_too_far(
     graph: Graph, program: Program, nodes: np.ndarray, size: int, step: int, end: int, limit: int
 ) -> bool:
@@ -220,12 +224,12 @@ def is_too_far(
     return cost > limit
 
 
-@inner
+@bare
 def advance(
     graph: Graph, program: Program, scratch: Scratch, slot: int, chain: int, anchor: int, limit: int
 ) -> bool:
     """Walks from the anchor up to the last step; False where the anchor before it led to the same nodes."""
-    state, nodes, spare = scratch.state[slot], nodes_of(scratch, slot), scratch.lists[SPARE]
+    state, nodes, spare = scratch.state[slot], scratch.lists[NODES + 2 * slot], scratch.lists[SPARE]
     step, end = program.chains[chain], program.chains[chain + 1]
     begins_alike = (
         state[ANCHOR] != NONE
@@ -259,14 +263,14 @@ def advance(
     return True
 
 
-@inner
+@bare
 def settle(
     graph: Graph, program: Program, scratch: Scratch, slot: int, chain: int, anchor: int, limit: int
 ) -> None:
     """Walks a chain and prepares its bundles: lengths summed up, nodes marked."""
     if not advance(graph, program, scratch, slot, chain, anchor, limit):
         return
-    state, nodes, sums = scratch.state[slot], nodes_of(scratch, slot), sums_of(scratch, slot)
+    state, nodes, sums = scratch.state[slot], scratch.lists[NODES + 2 * slot], scratch.lists[SUMS + 2 * slot]
     last = program.chains[chain + 1] - 1
     if program.steps[last, 0] == HOP:
         state[MATRIX] = program.steps[last, 1]
@@ -287,10 +291,10 @@ def settle(
     scratch.clock[LISTED] = 0
 
 
-@inner
+@bare
 def list_bundles(graph: Graph, scratch: Scratch, slot: int, stamp: int, size: int) -> int:
     """Appends to FOUND the documents of a slot's bundles that are not there yet."""
-    state, nodes = scratch.state[slot], nodes_of(scratch, slot)
+    state, nodes = scratch.state[slot], scratch.lists[NODES + 2 * slot]
     scratch.clock[WORK] += state[TOTAL]
     for index in range(state[SIZE]):
         begin, end = row(graph, state[MATRIX], nodes[index])
@@ -303,7 +307,7 @@ def list_bundles(graph: Graph, scratch: Scratch, slot: int, stamp: int, size: in
     return size
 
 
-@inner
+@bare
 def expand(graph: Graph, program: Program, scratch: Scratch, anchor: int) -> int:
     """Lists in FOUND, each once, all that any chain leads to, the anchor among them; returns how many."""
     n_chains = len(program.chains) - 1
@@ -323,7 +327,7 @@ def expand(graph: Graph, program: Program, scratch: Scratch, anchor: int) -> int
             size = meet(graph, program, scratch, last, owner, HIT, stamp, FOUND, size)
         else:
             for index in range(scratch.state[slot, SIZE]):
-                node = nodes_of(scratch, slot)[index]
+                node = scratch.lists[NODES + 2 * slot][index]
                 size = meet(graph, program, scratch, last, node, HIT, stamp, FOUND, size)
     # Link nodes outside the corpus are no documents.
     kept = 0
