@@ -59,6 +59,19 @@ def reading(path: str | Path) -> Iterator[IO[bytes]]:
             stream.close()
 
 
+def read_ids(path: str | Path) -> set[str]:
+    """Ids, one a line."""
+    with reading(path) as stream:
+        try:
+            lines = stream.read().decode().split("\n")
+        except UnicodeDecodeError:
+            raise MicolError(f"{path}: not UTF-8; expected one id a line") from None
+    ids = {line.strip() for line in lines} - {""}
+    if not ids:
+        raise MicolError(f"{path}: holds no id; expected one a line")
+    return ids
+
+
 def damaged(path: str | Path, error: Exception) -> MicolError:
     return MicolError(
         f"{path}: cut short or damaged ({reason(error)}); copy, download or compress the file again"

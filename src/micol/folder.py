@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -196,6 +197,14 @@ class ModelFolder:
             old.rename(self.path)
             raise
         shutil.rmtree(old)
+
+    def fingerprint(self) -> str:
+        """sha256 over all that decides what a model suggests."""
+        digest = hashlib.sha256()
+        for path in (self.config, self.labels, self.encoder / "model.safetensors"):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
 
     def read_config(self) -> dict[str, Any]:
         if not self.path.is_dir():

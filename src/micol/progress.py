@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -16,6 +16,14 @@ SECONDS_BETWEEN_LINES = 10.0
 def say(message: str) -> None:
     """One line for the person who waits."""
     print(message, file=sys.stderr, flush=True)
+
+
+def say_left_out(messages: Sequence[str], most: int = 20) -> None:
+    """Which bad records were skipped, the first of them one by one."""
+    for message in messages[:most]:
+        say(f"left out by --skip-bad: {message}")
+    if len(messages) > most:
+        say(f"left out by --skip-bad: {len(messages) - most:,} more")
 
 
 class Progress:

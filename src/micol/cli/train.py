@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import click
 
 from micol.errors import MicolError, UsageError
-from micol.progress import say
+from micol.progress import say, say_left_out
 from micol.settings import ARCHITECTURES, RECIPES, Settings, resolve
 
 if TYPE_CHECKING:
     from micol.classify import Classifier
     from micol.corpus import Corpus
     from micol.pairs import Pairs
-
-LISTED = 20  # messages about bad records, before the rest is only counted
 
 # One line for each setting that is not an option of its own; a test holds this complete.
 HELP = {
@@ -135,7 +133,7 @@ def command(
     check_output(output, resume)
     labels = LabelSpace.read(labels_file, skip_bad=skip_bad)
     corpus = Corpus.read(list(docs), schema, skip_bad=skip_bad)
-    list_left_out([*labels.skipped, *corpus.skipped])
+    say_left_out([*labels.skipped, *corpus.skipped])
     for warning in labels.warnings:
         say(f"warning: {labels_file}: {warning}")
     if exclude_ids:
@@ -175,15 +173,8 @@ def check_output(output: str, resume: bool) -> None:
         )
 
 
-def list_left_out(messages: Sequence[str]) -> None:
-    for message in messages[:LISTED]:
-        say(f"left out by --skip-bad: {message}")
-    if len(messages) > LISTED:
-        say(f"left out by --skip-bad: {len(messages) - LISTED:,} more")
-
-
 def without(corpus: Corpus, ids_file: str) -> Corpus:
-    from micol.tagging import read_ids
+    from micol.files import read_ids
 
     left_out = read_ids(ids_file)
     kept = [position for position, name in enumerate(corpus.ids) if name not in left_out]
@@ -252,5 +243,5 @@ def summary(model: Classifier, output: str) -> str:
             f"loss      {training['final_loss']:.4f} at the end; curve in {Path(output) / 'training.png'}"
         ]
     else:
-        lines += [f"untrained base {training['base']}"]
+        lines += [f"untrained {training['base']}"]
     return "\n".join(lines)
