@@ -77,9 +77,12 @@ class LabelTable:
             pq.write_table(table, temporary, compression="zstd")
 
     @classmethod
-    def read(cls, path: Path) -> LabelTable:
+    def read(cls, path: Path, *, vectors: bool = True) -> LabelTable:
+        """vectors: False leaves them unread."""
         try:
-            table = pq.read_table(path)
+            file = pq.ParquetFile(path)
+            present = [name for name in file.schema_arrow.names if vectors or name != VECTOR]
+            table = file.read(present)
         except (OSError, pa.ArrowException) as error:
             raise MicolError(
                 f"{path}: cannot be read as Parquet ({reason(error)}); copy the model folder again"
@@ -89,12 +92,12 @@ class LabelTable:
                 raise MicolError(
                     f"{path}: no column {name!r}, so this is no label table; copy the model folder again"
                 )
-        vectors = None
+        found = None
         if VECTOR in table.column_names:
             column = table[VECTOR].combine_chunks()
-            vectors = column.flatten().to_numpy().reshape(len(column), column.type.list_size)
+            found = column.flatten().to_numpy().reshape(len(column), column.type.list_size)
         plain = table.select(LAYOUT.columns).cast(pa.schema(map(LAYOUT.arrow.field, LAYOUT.columns)))
-        return cls(LabelSpace(plain.combine_chunks(), str(path)), vectors)
+        return cls(LabelSpace(plain.combine_chunks(), str(path)), found)
 
     def added(self, labels: Iterable[Label], embed: Embed) -> EditedLabels:
         """With further labels at the end."""

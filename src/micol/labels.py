@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -44,10 +44,13 @@ class LabelSpace:
         self.skipped, self.warnings = list(skipped), list(warnings)
 
     @classmethod
-    def read(cls, path: str | Path, *, skip_bad: bool = False) -> LabelSpace:
+    def read(
+        cls, path: str | Path, *, skip_bad: bool = False, other_parents: Sequence[str] = ()
+    ) -> LabelSpace:
         """Reads JSON Lines (plain, .gz, .zst), Parquet, CSV, TSV, SKOS or MeSH descriptor XML.
 
         skip_bad: leave bad labels out and list them in `skipped`, instead of stopping at the first.
+        other_parents: ids of labels elsewhere, for a file of labels that are to be added to those.
         """
         kind = suffixes(path)[0]
         is_foreign = kind in (*SKOS, ".xml")
@@ -60,7 +63,7 @@ class LabelSpace:
             table = table_of(enumerate(map(as_record, foreign(path, kind)), start=1), LAYOUT, problems)
         else:
             table = tables.read(path, LAYOUT, problems)
-        space = cls._checked(table, problems)
+        space = cls._checked(table, problems, other_parents)
         tables.not_empty(space.table, LAYOUT, problems)
         return space
 
@@ -70,10 +73,10 @@ class LabelSpace:
         return cls._checked(table_of(enumerate(map(as_record, labels), start=1), LAYOUT, problems), problems)
 
     @classmethod
-    def _checked(cls, table: pa.Table, problems: Problems) -> LabelSpace:
+    def _checked(cls, table: pa.Table, problems: Problems, other_parents: Sequence[str] = ()) -> LabelSpace:
         table = with_names(table, problems)
         table = tables.checked(table, LAYOUT, problems).drop_columns([LINE])
-        table, unknown = with_known_parents(table)
+        table, unknown = with_known_parents(table, other_parents)
         return cls(table, problems.source, problems.skipped, [*unknown, *shared_names(table)])
 
     def __len__(self) -> int:
@@ -212,7 +215,7 @@ def with_names(table: pa.Table, problems: Problems) -> pa.Table:
     return table.filter(pc.invert(nameless)).combine_chunks()
 
 
-def with_known_parents(table: pa.Table) -> tuple[pa.Table, list[str]]:
+def with_known_parents(table: pa.Table, others: Sequence[str] = ()) -> tuple[pa.Table, list[str]]:
     """The table without parents that are no labels, or the label itself, and a warning for each kind."""
     warnings = []
     table, own = columns.without_own_id(table, "parents")
@@ -220,7 +223,8 @@ def with_known_parents(table: pa.Table) -> tuple[pa.Table, list[str]]:
         example = table["id"][int(own[0])].as_py()
         warnings.append(f"{len(own):,} labels are their own parents (such as {example!r}); that was left out")
     indptr, parents = columns.csr(table["parents"])
-    known = pc.is_in(parents, table["id"].combine_chunks()).to_numpy(zero_copy_only=False)
+    ids = pa.concat_arrays([*table["id"].chunks, pa.array(others, pa.string())])
+    known = pc.is_in(parents, ids).to_numpy(zero_copy_only=False)
     if not known.all():
         example = parents.filter(pa.array(~known))[0].as_py()
         count = int((~known).sum())
