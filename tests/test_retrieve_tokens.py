@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from micol.retrieve.tokens import blocks, fold, joins_backward, words
+from micol.retrieve.tokens import fold, joins_backward, words
 
 MARKS = st.characters(categories=["Mn", "Mc", "Me"])
 TEXTS = st.text(st.one_of(st.characters(), MARKS, st.sampled_from("aAß ﬁ́̈İ+#_\t1ｱ゙가ᄀ한ᅡ漢字กำ")))
@@ -91,11 +91,3 @@ def test_words_of(text, expected):
 
 def test_lone_surrogates_do_no_harm():
     assert words("a \ud800 b") == ["a", "b"]
-
-
-@given(st.lists(st.text("ab", max_size=9)), st.integers(1, 12))
-def test_blocks_hold_all_texts_in_order(texts, characters):
-    portions = list(blocks(texts, characters))
-    assert [text for portion in portions for text in portion] == texts
-    assert all(portions)
-    assert all(len(portion) == 1 or sum(map(len, portion)) <= characters for portion in portions)

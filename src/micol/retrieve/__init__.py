@@ -36,10 +36,14 @@ def retrieve(
     label_vectors: np.ndarray | None = None,
     dense_top: int = 0,
     allowed: np.ndarray | None = None,
+    threads: int | None = None,
 ) -> Retrieved:
-    """The union of what the given retrievers find; `allowed` is a mask over labels."""
-    matches = exact.match(texts, allowed) if exact else None
-    lexical = bm25.search(texts, bm25_top, bm25_threshold, allowed) if bm25 else None
+    """The union of what the given retrievers find; `allowed` is a mask over labels.
+
+    The work is done by as many threads as there are cores, if no number is given.
+    """
+    matches = exact.match(texts, allowed, threads) if exact else None
+    lexical = bm25.search(texts, bm25_top, bm25_threshold, allowed, threads) if bm25 else None
     nearest = None
     if dense_top:
         if document_vectors is None or label_vectors is None:

@@ -11,8 +11,9 @@ from micol.compiled import kernel
 from micol.errors import MicolError
 from micol.ranking import Ranking, row_numbers
 from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, find, hash_on
+from micol.retrieve.portions import in_portions, portions
 from micol.retrieve.select import choose_best, in_chunks, unpack_best_first
-from micol.retrieve.tokens import blocks, fold, next_word
+from micol.retrieve.tokens import fold, next_word
 
 # Texts are searched in portions that can give no more results than this.
 ENTRIES_AT_ONCE = 1 << 22
@@ -69,32 +70,34 @@ class BM25:
         top: int | None = 50,
         threshold: float | None = None,
         allowed: np.ndarray | None = None,
+        threads: int | None = None,
     ) -> Ranking:
         """The `top` labels for each text, or all that score above `threshold`, or both limits at once.
 
         A label that shares no word with a text is never among them. `allowed` is a mask over labels.
         """
-        room = in_chunks(self.n_labels)
-        admitted = np.zeros(room.size, np.float32)
-        admitted[: self.n_labels] = 1 if allowed is None else allowed
+        admitted = in_chunks(self.n_labels)
+        admitted[:] = 0
+        admitted.reshape(-1)[: self.n_labels] = 1 if allowed is None else allowed
         most = self.n_labels if top is None else min(top, self.n_labels)
         above = max(threshold or 0.0, 0.0)
-        parts = []
-        for block in blocks(texts, most_texts=max(1, ENTRIES_AT_ONCE // max(most, 1))):
-            folded = fold(block)
+
+        def search_some(some: Sequence[str]) -> Ranking:
+            folded = fold(some)
             words = find_words(self.vocabulary, folded.codes, folded.kinds, folded.bounds)
             distinct, counts, bounds = count_each(*words, self.vocabulary.n_keys)
             times = np.log2(1.0 + counts) if self.repeats == "log" else np.ones(len(counts))
-            found = search_index(self.index, distinct, times, bounds, most, above, admitted, room)
-            parts.append(Ranking(*found))
-        return Ranking.concatenate(parts)
+            return Ranking(*search_index(self.index, distinct, times, bounds, most, above, admitted))
+
+        most_texts = max(1, ENTRIES_AT_ONCE // max(most, 1))
+        return Ranking.concatenate(in_portions(search_some, texts, threads, most_texts))
 
 
 def count_words(texts: Sequence[str], stop_words: Collection[str]) -> tuple[KeyTable, Frequencies]:
     """The words of all texts, and how often each text has which, stop words left out."""
     vocabulary, parts, sizes = KeyTable.empty(), [], []
-    for block in blocks(texts):
-        folded = fold(block)
+    for some in portions(texts):
+        folded = fold(some)
         vocabulary = vocabulary.with_room(folded)
         words, bounds = add_words(vocabulary, folded.codes, folded.kinds, folded.bounds)
         parts.append(words)
@@ -201,18 +204,18 @@ def search_index(
     most: int,
     above: float,
     admitted: np.ndarray,
-    scores: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of the `most` best labels that score above `above`: their bounds, labels and scores.
 
     Each distinct word of a text counts as many times as `times` says (it need not be a whole number).
-    `scores` [chunks, CHUNK] is room to work in, and `admitted` has as many values.
+    `admitted` is 1 for labels that may win and 0 for others, float32 [chunks, CHUNK].
     """
     n_texts = len(bounds) - 1
     indptr = np.zeros(n_texts + 1, np.int64)
     labels, best = np.empty(n_texts * most, np.int32), np.empty(n_texts * most, np.float32)
     heap = np.empty(most, np.int64)
-    sums, flat_scores = np.empty(len(admitted), np.float64), scores.ravel()
+    scores, sums = np.empty_like(admitted), np.empty(admitted.size, np.float64)
+    flat_scores, flat_admitted = scores.ravel(), admitted.ravel()
     for text in range(n_texts):
         sums[:] = 0
         for place in range(bounds[text], bounds[text + 1]):
@@ -221,7 +224,7 @@ def search_index(
             for i in range(len(having)):
                 sums[having[i]] += time * weights[i]
         for i in range(len(sums)):
-            flat_scores[i] = sums[i] * admitted[i]
+            flat_scores[i] = sums[i] * flat_admitted[i]
         size, start = choose_best(scores, above, 0, heap, 0), indptr[text]
         unpack_best_first(heap[:size], labels[start:], best[start:])
         indptr[text + 1] = start + size

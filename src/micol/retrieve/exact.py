@@ -11,7 +11,8 @@ from micol.compiled import kernel
 from micol.errors import MicolError
 from micol.ranking import Ranking, by_row_and_label, first_of_each_label, row_bounds, row_numbers
 from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, add_beginning, find, hash_on
-from micol.retrieve.tokens import SPACE, Folded, blocks, fold, unit_end
+from micol.retrieve.portions import in_portions, portions
+from micol.retrieve.tokens import SPACE, Folded, fold, unit_end
 
 
 @dataclass(frozen=True)
@@ -52,26 +53,27 @@ class ExactMatcher:
             raise MicolError("the label space has no label, so nothing can be matched; add labels first")
         self.n_labels = len(names)
         self.table, keys = KeyTable.empty(), [np.empty(0, np.int64)]
-        for block in blocks([name for label_names in names for name in label_names]):
-            folded = fold(block)
+        for some in portions([name for label_names in names for name in label_names]):
+            folded = fold(some)
             self.table = self.table.with_room(folded)
             keys.append(add_names(self.table, folded.codes, folded.kinds, folded.bounds))
         self.table = self.table.trimmed()
         self.owners = owners_of_keys(np.concatenate(keys), [len(label_names) for label_names in names])
 
-    def match(self, texts: Sequence[str], allowed: np.ndarray | None = None) -> Matches:
+    def match(
+        self, texts: Sequence[str], allowed: np.ndarray | None = None, threads: int | None = None
+    ) -> Matches:
         """All labels named in each text (of those that `allowed`, a mask over labels, admits)."""
         admitted = np.ones(self.n_labels, bool) if allowed is None else np.asarray(allowed, bool)
-        sizes, parts = [np.empty(0, np.int64)], [np.empty((0, 7), np.int32)]
-        for block in blocks(texts):
-            folded = fold(block)
-            block_sizes, entries = count_labels(
-                *self.occurrences(folded), *self.owners, folded.origin, admitted
-            )
-            sizes.append(block_sizes)
-            parts.append(entries)
-        indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-        entries = np.concatenate(parts)
+
+        def match_some(some: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+            folded = fold(some)
+            return count_labels(*self.occurrences(folded), *self.owners, folded.origin, admitted)
+
+        parts = in_portions(match_some, texts, threads)
+        sizes = np.concatenate([np.zeros(1, np.int64), *(part_sizes for part_sizes, _ in parts)])
+        entries = np.concatenate([np.empty((0, 7), np.int32), *(part_entries for _, part_entries in parts)])
+        indptr = np.cumsum(sizes)
         by_label = by_row_and_label(row_numbers(indptr), entries[:, LABEL])
         return Matches(indptr, *(entries[by_label, column] for column in (LABEL, COUNT, START, END, NAME)))
 

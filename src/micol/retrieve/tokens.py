@@ -10,7 +10,7 @@ character before it.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -81,20 +81,6 @@ def fold(texts: Sequence[str]) -> Folded:
     learn(replaced)
     lengths = np.array([len(replacement) for replacement in replacements], np.int64)
     return Folded(*write_folded(codes, bounds, clusters, replaced, lengths, FOLD_ALONE, KINDS))
-
-
-def blocks(
-    texts: Sequence[str], characters: int = 1 << 17, most_texts: int = 1 << 17
-) -> Iterator[Sequence[str]]:
-    """Texts in portions that stay in a processor's cache, and keep memory flat."""
-    start, size = 0, 0
-    for i, text in enumerate(texts):
-        if i > start and (size + len(text) > characters or i - start == most_texts):
-            yield texts[start:i]
-            start, size = i, 0
-        size += len(text)
-    if start < len(texts):
-        yield texts[start:]
 
 
 def code_points(text: str) -> np.ndarray:
