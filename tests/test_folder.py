@@ -49,13 +49,17 @@ def cross_classifier(folder: Path, corpus: micol.Corpus, labels: LabelSpace) -> 
     return Classifier.build(labels, CrossEncoder.untrained(Encoder.load(folder, 64), 0), settings, {}, corpus)
 
 
-def exactly(model: Classifier) -> Classifier:
+@pytest.fixture(params=["bfloat16", "float32"])
+def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the encoder computes in when it is saved."""
+    monkeypatch.setenv("MICOL_PRECISION", request.param)
+    return str(request.param)
+
+
+def load_exactly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Classifier:
     """The model computing in float32, as plain transformers does."""
-    model.ranker.encoder.model.float()
-    model.ranker.encoder.model.load_state_dict(
-        model.ranker.encoder.exact_weights or model.ranker.encoder.model.state_dict()
-    )
-    return model
+    monkeypatch.setenv("MICOL_PRECISION", "float32")
+    return micol.load(folder)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -67,11 +71,13 @@ def test_sentence_transformers_gives_the_same_vectors(
     labels: LabelSpace,
     tmp_path: Path,
     request: pytest.FixtureRequest,
+    precision: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = bi_classifier(request.getfixturevalue(encoder), corpus, labels, pooling)
     model.save(tmp_path / "model")
     moved = (tmp_path / "model").rename(tmp_path / "elsewhere")
-    ours = exactly(micol.load(moved)).ranker
+    ours = load_exactly(moved, monkeypatch).ranker
     assert isinstance(ours, BiEncoder)
     theirs = SentenceTransformer(str(moved / "encoder"), device="cpu").encode(TEXTS)
     assert theirs.dtype == np.float32
@@ -80,10 +86,15 @@ def test_sentence_transformers_gives_the_same_vectors(
 
 
 def test_plain_transformers_gives_the_same_vectors(
-    tiny_bert: Path, corpus: micol.Corpus, labels: LabelSpace, tmp_path: Path
+    tiny_bert: Path,
+    corpus: micol.Corpus,
+    labels: LabelSpace,
+    tmp_path: Path,
+    precision: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bi_classifier(tiny_bert, corpus, labels, "cls").save(tmp_path / "model")
-    ours = exactly(micol.load(tmp_path / "model")).ranker
+    ours = load_exactly(tmp_path / "model", monkeypatch).ranker
     assert isinstance(ours, BiEncoder)
     folder = tmp_path / "model" / "encoder"
     inputs = AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt")
@@ -102,11 +113,13 @@ def test_plain_transformers_and_the_head_give_the_scores_of_the_cross_encoder(
     labels: LabelSpace,
     tmp_path: Path,
     request: pytest.FixtureRequest,
+    precision: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from micol.ranking import Ranking
 
     cross_classifier(request.getfixturevalue(encoder), corpus, labels).save(tmp_path / "model")
-    ours = exactly(micol.load(tmp_path / "model")).ranker
+    ours = load_exactly(tmp_path / "model", monkeypatch).ranker
     assert isinstance(ours, CrossEncoder)
     pairs = list(zip(TEXTS, labels.texts()))
     texts, described = map(list, zip(*pairs))
@@ -226,9 +239,7 @@ def test_a_table_without_its_columns_is_a_sentence(saved: Path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"id": ["a"]}), saved / "labels.parquet")
-    with pytest.raises(
-        MicolError, match=r"labels.parquet: no column 'description', .*; copy"
-    ):
+    with pytest.raises(MicolError, match=r"labels.parquet: no column 'description', .*; copy"):
         micol.load(saved)
 
 

@@ -16,7 +16,7 @@ from micol.folder import EditedLabels, LabelTable, ModelFolder, resolved_config
 from micol.labels import LabelSpace
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
-from micol.rank.encoder import Encoder, inference_dtype
+from micol.rank.encoder import Encoder
 from micol.ranking import Ranking
 from micol.records import Document, Label, Suggestion, Tagged
 from micol.retrieve import BM25, ExactMatcher, retrieve
@@ -56,7 +56,7 @@ class Classifier:
         if isinstance(ranker, BiEncoder):
             config["pooling"] = ranker.pooling
         config["max_tokens"] = ranker.encoder.max_tokens
-        ranker.encoder.narrow(inference_dtype(ranker.encoder.device))
+        ranker.encoder.settle()
         return cls(labels, ranker, embed(ranker, labels.texts(), "embedding labels"), config)
 
     @cached_property
@@ -182,7 +182,7 @@ class Classifier:
         config = model.read_config()
         table = LabelTable.read(model.labels)
         encoder = Encoder.load(model.encoder, config["max_tokens"], remedy="copy the model folder again")
-        encoder.narrow(inference_dtype(encoder.device))
+        encoder.settle()
         ranker: BiEncoder | CrossEncoder
         if config["settings"]["architecture"] == "cross":
             ranker = CrossEncoder.load_head(encoder, model.encoder)

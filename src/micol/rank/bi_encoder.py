@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import normalize
 
 from micol.progress import Progress
-from micol.rank.encoder import INFERENCE_TOKENS, Encoder, batches_by_length
+from micol.rank.encoder import Encoder
 from micol.rank.packing import Packed
 from micol.ranking import Ranking
 
@@ -37,6 +37,11 @@ class BiEncoder:
     def __init__(self, encoder: Encoder, pooling: str) -> None:
         self.encoder, self.pooling = encoder, pooling
 
+    @property
+    def text_limit(self) -> int:
+        """Tokens of a text that are read."""
+        return self.encoder.max_tokens - 2
+
     def vectors(self, texts: Sequence[str], what: str | None = None) -> np.ndarray:
         """Unit vectors of the texts, float32 [N, dim]; an empty text gets the zero vector."""
         return self.vectors_of(self.encoder.tokenize(texts), what)
@@ -46,13 +51,16 @@ class BiEncoder:
         encoder = self.encoder
         lengths = np.array([len(text) + 2 for text in tokens], dtype=np.int64)
         filled = np.flatnonzero(lengths > 2)
+
+        def encode(batch: np.ndarray) -> torch.Tensor:
+            packed = encoder.framing.pack([tokens[row] for row in filled[batch]]).to(encoder.device)
+            return normalize(pool(encoder.hidden(packed), packed, self.pooling).float(), dim=1)
+
         rows, vectors = [], []
-        with self.encoder.inference(), Progress(what, len(filled), "texts") as progress:
-            for batch in batches_by_length(lengths[filled], INFERENCE_TOKENS[encoder.device.type]):
-                packed = encoder.framing.pack([tokens[row] for row in filled[batch]]).to(encoder.device)
-                pooled = pool(encoder.hidden(packed), packed, self.pooling)
+        with Progress(what, len(filled), "texts") as progress:
+            for batch, found in encoder.each(encode, lengths[filled]):
                 # Results stay on the device until all is queued, so that packing goes on while it computes.
-                vectors.append(normalize(pooled.float(), dim=1))
+                vectors.append(found)
                 rows.append(filled[batch])
                 progress.advance(len(batch))
         out = np.zeros((len(tokens), encoder.dimension), dtype=np.float32)

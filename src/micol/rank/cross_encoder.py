@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from micol.errors import MicolError
 from micol.progress import Progress
-from micol.rank.encoder import INFERENCE_TOKENS, Encoder, batches_by_length
+from micol.rank.encoder import Encoder
 from micol.ranking import Ranking
 
 HEAD_FILE = "head.safetensors"
@@ -54,15 +54,18 @@ class CrossEncoder:
         document_lengths = np.array([len(document) for document in documents], dtype=np.int64)
         label_lengths = np.array([len(label) for label in labels], dtype=np.int64)
         lengths = document_lengths[rows] + label_lengths[columns] + 2 + len(self.encoder.framing.between)
-        device = self.encoder.device
+
+        def score(batch: np.ndarray) -> torch.Tensor:
+            pairs = [(documents[rows[i]], labels[columns[i]]) for i in batch]
+            packed = self.encoder.framing.pack_pairs(pairs).to(self.encoder.device)
+            cls_vectors = self.encoder.hidden(packed)[packed.starts[:-1].long()]
+            return self.head(cls_vectors.to(self.head.weight.dtype))[:, 0].float()
+
         order, scores = [], []
-        with self.encoder.inference(), Progress(what, len(rows), "pairs") as progress:
-            for batch in batches_by_length(lengths, INFERENCE_TOKENS[device.type]):
-                pairs = [(documents[rows[i]], labels[columns[i]]) for i in batch]
-                packed = self.encoder.framing.pack_pairs(pairs).to(device)
-                cls_vectors = self.encoder.hidden(packed)[packed.starts[:-1].long()]
+        with Progress(what, len(rows), "pairs") as progress:
+            for batch, found in self.encoder.each(score, lengths):
                 # Results stay on the device until all is queued, so that packing goes on while it computes.
-                scores.append(self.head(cls_vectors.to(self.head.weight.dtype))[:, 0].float())
+                scores.append(found)
                 order.append(batch)
                 progress.advance(len(batch))
         flat = np.empty(len(rows), dtype=np.float32)

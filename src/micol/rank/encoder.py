@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,25 +17,19 @@ from transformers.utils import logging as transformers_logging
 from micol.errors import MicolError
 from micol.rank.base import HOW_TO_PROVIDE
 from micol.rank.packing import PACKABLE, PACKED_ATTENTION, Framing, Packed, last_hidden_states
+from micol.rank.runtime import float_precision, on_every_core, quantised
 
-# Tokens in one batch of inference: enough to fill the device, little enough to fit it.
-INFERENCE_TOKENS = {"cuda": 65_536, "cpu": 4_096}
+if TYPE_CHECKING:
+    from micol.rank.int8.model import Int8Model
+
+Result = TypeVar("Result")
+
+# Tokens in one batch of inference: enough to fill the device (or a core), little enough to fit it.
+INFERENCE_TOKENS = {"cuda": 65_536, "cpu": 1_024}
 
 
 def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Whether the hardware multiplies bfloat16 natively."""
-    return device.type == "cuda" or bool(torch.cpu._is_avx512_bf16_supported())
-
-
-def inference_dtype(device: torch.device) -> torch.dtype:
-    """On a GPU float16, as quick as bfloat16 and eight times as exact; on a CPU bfloat16 where native."""
-    if device.type == "cuda":
-        return torch.float16
-    return torch.bfloat16 if has_bfloat16(device) else torch.float32
 
 
 class Encoder:
@@ -48,6 +42,7 @@ class Encoder:
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, min(max_tokens, limit)
         # The weights as they were trained, where the model computes in a narrower type.
         self.exact_weights: dict[str, torch.Tensor] = {}
+        self.quantised: Int8Model | None = None
         first, last = _special_tokens(tokenizer)
         # RoBERTa-like models put two separators between the texts of a pair.
         double = model.config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}
@@ -102,8 +97,15 @@ class Encoder:
     def dimension(self) -> int:
         return int(self.model.config.hidden_size)
 
-    def narrow(self, dtype: torch.dtype) -> None:
-        """Computes in `dtype` from now on, where that is narrower; the exact weights are kept for saving."""
+    @property
+    def inference_dtype(self) -> torch.dtype:
+        """The float type of inference."""
+        return torch.float32 if self.quantised else float_precision(self.device)
+
+    def settle(self) -> None:
+        """Computes as quickly as this machine can from now on; the exact weights are kept for saving."""
+        self.quantised = quantised(self)
+        dtype = self.inference_dtype
         if self.model.dtype == torch.float32 != dtype:
             self.exact_weights = {name: weight.cpu() for name, weight in self.model.state_dict().items()}
         torch.nn.Module.to(self.model, dtype)
@@ -135,14 +137,35 @@ class Encoder:
         )  # fmt: skip
         return [np.asarray(ids, dtype=np.int32) for ids in encoded["input_ids"]]
 
+    def count_longer(self, texts: Sequence[str], limit: int) -> int:
+        """How many texts have more than `limit` tokens."""
+        # A token is at least a byte long: most short texts need not be looked at.
+        long = [text for text in texts if len(text.encode()) > limit]
+        if not long:
+            return 0
+        encoded = self.tokenizer(long, add_special_tokens=False, truncation=True, max_length=limit + 1)
+        return sum(len(ids) > limit for ids in encoded["input_ids"])
+
     def hidden(self, batch: Packed) -> torch.Tensor:
-        return last_hidden_states(self.model, batch)
+        return self.quantised.hidden(batch) if self.quantised else last_hidden_states(self.model, batch)
+
+    def each(
+        self, work: Callable[[np.ndarray], Result], lengths: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, Result]]:
+        """Inference in batches: positions among the texts of these lengths, and `work` of them."""
+
+        def infer(batch: np.ndarray) -> tuple[np.ndarray, Result]:
+            with self.inference():
+                return batch, work(batch)
+
+        batches = batches_by_length(lengths, INFERENCE_TOKENS[self.device.type])
+        return on_every_core(infer, batches) if self.device.type == "cpu" else map(infer, batches)
 
     @contextmanager
     def inference(self) -> Iterator[None]:
         """No gradients, no dropout, and the precision of inference whatever that of the weights."""
         self.model.eval()
-        dtype = inference_dtype(self.device)
+        dtype = self.inference_dtype
         with (
             torch.inference_mode(),
             torch.autocast(self.device.type, dtype, enabled=self.model.dtype != dtype != torch.float32),

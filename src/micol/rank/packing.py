@@ -125,18 +125,28 @@ def last_hidden_states(model: PreTrainedModel, batch: Packed) -> torch.Tensor:
     """The last layer's vectors of every token of the batch, [T, dim]."""
     if not can_pack(model) or model.config._attn_implementation != PACKED_ATTENTION:
         return _padded_hidden_states(model, batch)
+    out = model(**packed_inputs(model, batch), packed_starts=batch.starts, packed_longest=batch.longest)
+    hidden: torch.Tensor = out.last_hidden_state[0]
+    return hidden
+
+
+def embed_tokens(model: PreTrainedModel, batch: Packed) -> torch.Tensor:
+    """What goes into the first layer for every token of the batch, float32 [T, dim]."""
+    embedded: torch.Tensor = model.embeddings(**packed_inputs(model, batch))[0]  # type: ignore[operator]
+    if hasattr(model, "embeddings_project"):  # ELECTRA's embeddings may be narrower than its layers
+        embedded = model.embeddings_project(embedded)  # type: ignore[operator]
+    return embedded.float()
+
+
+def packed_inputs(model: PreTrainedModel, batch: Packed) -> dict[str, torch.Tensor]:
     # RoBERTa-like models count positions from after the padding index.
     first_position = 0 if model.config.model_type in {"bert", "electra"} else model.config.pad_token_id + 1
     types = batch.types if model.config.type_vocab_size > 1 else torch.zeros_like(batch.types)
-    out = model(
-        input_ids=batch.ids[None],
-        token_type_ids=types[None],
-        position_ids=batch.positions[None] + first_position,
-        packed_starts=batch.starts,
-        packed_longest=batch.longest,
-    )
-    hidden: torch.Tensor = out.last_hidden_state[0]
-    return hidden
+    return {
+        "input_ids": batch.ids[None],
+        "token_type_ids": types[None],
+        "position_ids": batch.positions[None] + first_position,
+    }
 
 
 def _padded_hidden_states(model: PreTrainedModel, batch: Packed) -> torch.Tensor:

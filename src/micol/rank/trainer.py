@@ -30,10 +30,11 @@ from transformers.integrations import TensorBoardCallback
 from micol.errors import MicolError
 from micol.progress import Progress
 from micol.rank.bi_encoder import pool
-from micol.rank.encoder import Encoder, has_bfloat16
+from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
 from micol.rank.losses import info_nce, listwise
 from micol.rank.packing import Packed, slice_sequences
+from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
 
 
