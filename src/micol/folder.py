@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tomli_w
 
@@ -74,7 +75,14 @@ class LabelTable:
                 VECTOR, pa.FixedSizeListArray.from_arrays(flat, self.vectors.shape[1])
             )
         with full_disk_is_a_sentence(path), replacing(path) as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+            # Vectors are as good as random numbers: neither a dictionary nor compression makes them shorter.
+            pq.write_table(
+                table,
+                temporary,
+                use_dictionary=False,
+                write_statistics=False,
+                compression={leaf: "none" if leaf.startswith(VECTOR) else "zstd" for leaf in leaves(table)},
+            )
 
     @classmethod
     def read(cls, path: Path, *, vectors: bool = True) -> LabelTable:
@@ -101,43 +109,49 @@ class LabelTable:
 
     def added(self, labels: Iterable[Label], embed: Embed) -> EditedLabels:
         """With further labels at the end."""
-        new = list(labels)
-        known = set(self.labels.ids)
-        for label in new:
-            if label.id in known:
-                raise MicolError(f"label {label.id!r} is there already; use update to change it")
-        return self.with_labels([*self.labels, *new], embed)
+        new = self._checked(labels)
+        known = pc.is_in(new.table["id"], self.labels.table["id"].combine_chunks())
+        if pc.any(known).as_py():
+            twice = new.table["id"].filter(known)[0].as_py()
+            raise MicolError(f"label {twice!r} is there already; use update to change it")
+        table = pa.concat_tables([self.labels.table, new.table])
+        vectors = self.vectors
+        if vectors is not None:
+            vectors = np.concatenate([vectors, embedded(embed, new.texts())])
+        return self._edited(table, vectors, len(new))
 
     def updated(self, labels: Iterable[Label], embed: Embed) -> EditedLabels:
-        """With labels in the place of those with the same ids."""
-        changed = {label.id: label for label in labels}
-        for identifier in changed:
-            self.labels.position(identifier)
-        return self.with_labels([changed.get(label.id, label) for label in self.labels], embed)
+        """With labels in the place of those with the same ids; one whose text stays keeps its vector."""
+        new = self._checked(labels)
+        positions = np.array([self.labels.position(name) for name in new.ids], np.int64)
+        rows = np.arange(len(self.labels))
+        rows[positions] = len(self.labels) + np.arange(len(new))
+        table = pa.concat_tables([self.labels.table, new.table]).take(pa.array(rows))
+        if self.vectors is None:
+            return self._edited(table, None, 0)
+        before, after = self.labels.texts(), new.texts()
+        changed = [row for row, position in enumerate(positions) if before[position] != after[row]]
+        vectors = self.vectors.copy()
+        if changed:
+            vectors[positions[changed]] = embedded(embed, [after[row] for row in changed])
+        return self._edited(table, vectors, len(changed))
 
     def removed(self, identifiers: Iterable[str]) -> EditedLabels:
         """Without some labels; those below them stay, without that parent."""
-        gone = set(identifiers)
-        for identifier in gone:
-            self.labels.position(identifier)
-        if len(gone) == len(self.labels):
+        keep = np.ones(len(self.labels), bool)
+        keep[[self.labels.position(identifier) for identifier in identifiers]] = False
+        if not keep.any():
             raise MicolError("the last label cannot be removed: a model needs at least one")
-        return self.with_labels([label for label in self.labels if label.id not in gone])
+        vectors = None if self.vectors is None else self.vectors[keep]
+        return self._edited(self.labels.table.filter(pa.array(keep)), vectors, 0)
 
-    def with_labels(self, labels: Iterable[Label], embed: Embed | None = None) -> EditedLabels:
-        """The table of other labels: one whose text was here keeps its vector to the bit."""
-        space = LabelSpace.from_labels(labels, source=self.labels.source)
-        if self.vectors is None:
-            return EditedLabels(LabelTable(space, None), 0)
-        texts = space.texts()
-        position_of = {text: position for position, text in enumerate(self.labels.texts())}
-        kept = np.array([position_of.get(text, -1) for text in texts])
-        vectors = self.vectors[kept]
-        new = np.flatnonzero(kept < 0)
-        if len(new):
-            assert embed is not None
-            vectors[new] = embed([texts[position] for position in new])
-        return EditedLabels(LabelTable(space, vectors), len(new))
+    def _checked(self, labels: Iterable[Label]) -> LabelSpace:
+        """New labels, whose parents may be old ones."""
+        return LabelSpace.from_labels(labels, source=self.labels.source, other_parents=self.labels.ids)
+
+    def _edited(self, table: pa.Table, vectors: np.ndarray | None, embedded: int) -> EditedLabels:
+        space = LabelSpace.from_table(table, self.labels.source)
+        return EditedLabels(LabelTable(space, vectors), embedded)
 
 
 class EditedLabels(NamedTuple):
@@ -145,6 +159,20 @@ class EditedLabels(NamedTuple):
 
     table: LabelTable
     embedded: int
+
+
+def leaves(table: pa.Table) -> list[str]:
+    """What Parquet calls the columns of a table: those of lists by the path to their values."""
+    return [
+        column.name if pa.types.is_string(column.type) else f"{column.name}.list.element"
+        for column in table.schema
+    ]
+
+
+def embedded(embed: Embed, texts: list[str]) -> np.ndarray:
+    vectors = embed(texts)
+    assert vectors is not None
+    return vectors
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,18 @@ class LabelSpace:
         return space
 
     @classmethod
-    def from_labels(cls, labels: Iterable[Label], *, source: str = "labels") -> LabelSpace:
+    def from_labels(
+        cls, labels: Iterable[Label], *, source: str = "labels", other_parents: Sequence[str] = ()
+    ) -> LabelSpace:
         problems = Problems(source, skip_bad=False, unit="label")
-        return cls._checked(table_of(enumerate(map(as_record, labels), start=1), LAYOUT, problems), problems)
+        table = table_of(enumerate(map(as_record, labels), start=1), LAYOUT, problems)
+        return cls._checked(table, problems, other_parents)
+
+    @classmethod
+    def from_table(cls, table: pa.Table, source: str) -> LabelSpace:
+        """From labels that were each checked before, but not together: parents may be missing."""
+        table, unknown = with_known_parents(table.combine_chunks())
+        return cls(table, source, (), [*unknown, *shared_names(table)])
 
     @classmethod
     def _checked(cls, table: pa.Table, problems: Problems, other_parents: Sequence[str] = ()) -> LabelSpace:
