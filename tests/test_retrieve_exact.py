@@ -114,6 +114,24 @@ def test_punctuation_is_literal():
     assert found(names, "role::game::strategy") == ["game::strategy", "game"]
 
 
+@pytest.mark.parametrize(
+    ("name", "matching", "other"),
+    [
+        ("R", ["R", "R&D", "(R)"], ["Rust", "R2", "R_x"]),
+        ("C++", ["C++", "C++17"], ["C+"]),
+        ("C", ["C", "C++", "C-14"], ["Cu"]),
+        ("A-23187", ["a-23187", "A‑23187"], ["A23187", "A 23187"]),
+        ("Abnormality, Congenital", ["an abnormality, congenital"], ["congenital abnormality"]),
+        ("game::strategy", ["role::game::strategy"], ["game strategy"]),
+        ("数据", ["关系数据库"], []),
+        ("데이터", ["데이터"], ["데이터베이스"]),
+    ],
+)
+def test_the_examples_of_the_documentation(name, matching, other):
+    assert [found([name], text) for text in matching] == [[name]] * len(matching)
+    assert [found([name], text) for text in other] == [[]] * len(other)
+
+
 def test_words_are_not_cut():
     assert found(["R", "cat", "art"], "Rust, concatenate, cats, art_2, 3art, heart") == []
     assert found(["R", "cat"], "R&D (cat)") == ["R", "cat"]
