@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from micol.errors import MicolError
+from micol.errors import MicolError, UsageError
 from micol.ranking import Ranking
 from micol.retrieve import BM25
 from micol.retrieve.tokens import words
@@ -156,6 +156,11 @@ def test_nothing_shared_nothing_found():
 def test_repeated_words_of_a_document_count_once():
     bm25 = BM25(["graph", "tree"])
     assert bm25.search(["graph graph graph"]).scores.tolist() == bm25.search(["graph"]).scores.tolist()
+
+
+def test_an_unknown_variant_is_an_error():
+    with pytest.raises(UsageError, match="repeats"):
+        BM25(["graph"], repeats="twice")
 
 
 def test_no_label_is_an_error():

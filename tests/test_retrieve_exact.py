@@ -75,6 +75,7 @@ def row(matches, document: int) -> dict[int, int]:
 @given(NAMES, st.lists(TEXTS, max_size=4))
 @example([["C++"], ["c"]], ["C++11 and C"])
 @example([["e\u0301"], ["e"]], ["e\u0301 \u0301e"])
+@example([["1", "2"], ["1", "2"]], ["½"])
 def test_equals_a_naive_scan(names, texts):
     matches = ExactMatcher(names).match(texts)
     for document, text in enumerate(texts):

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from micol.compiled import kernel
-from micol.errors import MicolError
+from micol.errors import MicolError, UsageError
 from micol.ranking import Ranking, row_numbers
 from micol.retrieve.keytable import HASH_START, NOT_FOUND, KeyTable, add, find, hash_on
 from micol.retrieve.portions import in_portions, portions
@@ -60,6 +60,8 @@ class BM25:
     ) -> None:
         if not len(texts):
             raise MicolError("the label space has no label, so nothing can be retrieved; add labels first")
+        if repeats not in ("once", "log"):
+            raise UsageError(f'repeats must be "once" or "log", got {repeats!r}')
         self.n_labels, self.repeats = len(texts), repeats
         self.vocabulary, frequencies = count_words(texts, stop_words)
         self.index = weigh(frequencies, self.vocabulary.n_keys, k1, b)
@@ -80,7 +82,7 @@ class BM25:
         admitted[:] = 0
         admitted.reshape(-1)[: self.n_labels] = 1 if allowed is None else allowed
         most = self.n_labels if top is None else min(top, self.n_labels)
-        above = max(threshold or 0.0, 0.0)
+        above = float(max(threshold or 0, 0))
 
         def search_some(some: Sequence[str]) -> Ranking:
             folded = fold(some)

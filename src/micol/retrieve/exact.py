@@ -204,8 +204,9 @@ def count_labels(
                         entries[entry, NAME] = owner_names[owner]
                         entries[entry, START] = origin[start]
                         # A character that folds to several ends where the next begins.
-                        while origin[end] == origin[end - 1]:
-                            end += 1
-                        entries[entry, END] = origin[end]
+                        following = end
+                        while origin[following] == origin[end - 1]:
+                            following += 1
+                        entries[entry, END] = origin[following]
         sizes[text] = n - first_entry
     return sizes, entries[:n]
