@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from transformers.utils import logging as transformers_logging
 from micol.errors import MicolError
 from micol.rank.base import HOW_TO_PROVIDE
 from micol.rank.packing import PACKABLE, PACKED_ATTENTION, Framing, Packed, last_hidden_states
-from micol.rank.runtime import float_precision, on_every_core, quantised
+from micol.rank.runtime import cores, float_precision, on_every_core, quantised
 
 if TYPE_CHECKING:
     from micol.rank.int8.model import Int8Model
@@ -104,7 +105,8 @@ class Encoder:
 
     def settle(self) -> None:
         """Computes as quickly as this machine can from now on; the exact weights are kept for saving."""
-        self.quantised = quantised(self)
+        with cores(1) as core:
+            self.quantised = core.submit(quantised, self).result()
         dtype = self.inference_dtype
         if self.model.dtype == torch.float32 != dtype:
             self.exact_weights = {name: weight.cpu() for name, weight in self.model.state_dict().items()}
@@ -158,8 +160,11 @@ class Encoder:
             with self.inference():
                 return batch, work(batch)
 
-        batches = batches_by_length(lengths, INFERENCE_TOKENS[self.device.type])
-        return on_every_core(infer, batches) if self.device.type == "cpu" else map(infer, batches)
+        most = INFERENCE_TOKENS[self.device.type]
+        if self.device.type != "cpu":
+            return map(infer, batches_by_length(lengths, most))
+        share = math.ceil(lengths.sum() / torch.get_num_threads())  # a few texts are for all cores, too
+        return on_every_core(infer, batches_by_length(lengths, min(share, most)))
 
     @contextmanager
     def inference(self) -> Iterator[None]:

@@ -10,7 +10,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice, pairwise
+from contextlib import contextmanager
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -127,7 +128,7 @@ def pooled(hidden: torch.Tensor, start: int, end: int) -> torch.Tensor:
 
 
 def on_every_core(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """`work` of every item, in order; several at once, each on one core.
+    """`work` of every item, in order; several at once, each on one core, and a single one on all of them.
 
     Cores that work on items of their own never wait for each other, as they do within each matrix product
     when they share one item.
@@ -136,19 +137,25 @@ def on_every_core(work: Callable[[Item], Result], items: Iterable[Item]) -> Iter
     stream = iter(items)
     first = list(islice(stream, 2))
     if threads == 1 or len(first) < 2:
-        yield from map(work, first)
-        yield from map(work, stream)
+        yield from map(work, chain(first, stream))
         return
     pending: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(threads, "micol", initializer=use_one_thread) as pool:
-        try:
-            pending.extend(pool.submit(work, item) for item in first)
-            for item in stream:
-                if len(pending) > 2 * threads:  # memory for some, not for all
-                    yield pending.popleft().result()
-                pending.append(pool.submit(work, item))
-            while pending:
+    with cores(threads) as pool:
+        for item in chain(first, stream):
+            if len(pending) > 2 * threads:  # memory for some, not for all
                 yield pending.popleft().result()
+            pending.append(pool.submit(work, item))
+        while pending:
+            yield pending.popleft().result()
+
+
+@contextmanager
+def cores(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that compute on one core each."""
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(count, "micol", initializer=use_one_thread) as pool:
+        try:
+            yield pool
         finally:
             pool.shutdown(cancel_futures=True)
             # torch takes the last number that any thread has set as that of threads yet to come.
