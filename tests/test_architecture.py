@@ -33,9 +33,6 @@ MODULES = {name_of(path): ast.parse(path.read_text(encoding="utf-8")) for path i
 def imports(tree: ast.AST, *, at_start: bool) -> Iterator[str]:
     """What a module imports: when it is loaded, or at any time."""
     for node in ast.iter_child_nodes(tree):
-        is_later = isinstance(node, ast.FunctionDef) or "TYPE_CHECKING" in ast.dump(
-            getattr(node, "test", node)
-        )
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
