@@ -47,9 +47,13 @@ class Parsed(NamedTuple):
     errors: list[tuple[int, RecordError]]
 
 
-def read(path: str | Path, layout: Layout, problems: Problems) -> Iterator[pa.Table]:
-    """The records of a file as tables, in order; what is wrong with others goes to `problems`."""
-    with reading(path) as stream, Progress(f"reading {path}", unit=f"{layout.kind}s") as progress:
+def read(path: str | Path, layout: Layout, problems: Problems, *, quiet: bool = False) -> Iterator[pa.Table]:
+    """The records of a file as tables, in order; what is wrong with others goes to `problems`.
+
+    quiet: without progress, where reading is not what takes the time.
+    """
+    what = None if quiet else f"reading {path}"
+    with reading(path) as stream, Progress(what, unit=f"{layout.kind}s") as progress:
         blocks = blocks_of(stream, problems)
         beginning = next(blocks, None)
         if beginning is None:

@@ -19,8 +19,12 @@ from micol.progress import Progress
 ROWS_AT_A_TIME = 1 << 16
 
 
-def read(path: str | Path, layout: Layout, problems: Problems) -> Iterator[pa.Table]:
-    """The records of a file as tables, in order; what is wrong with others goes to `problems`."""
+def read(path: str | Path, layout: Layout, problems: Problems, *, quiet: bool = False) -> Iterator[pa.Table]:
+    """The records of a file as tables, in order; what is wrong with others goes to `problems`.
+
+    quiet: without progress, where reading is not what takes the time.
+    """
+    what = None if quiet else f"reading {path}"
     open_bytes(path).close()  # says in plain words if it cannot be opened
     try:
         file = pq.ParquetFile(path, memory_map=True)
@@ -28,7 +32,7 @@ def read(path: str | Path, layout: Layout, problems: Problems) -> Iterator[pa.Ta
         sought = {key for column in layout.columns for key in layout.keys(column)}
         present = [name for name in file.schema_arrow.names if name in sought]
         done = 0
-        with Progress(f"reading {path}", file.metadata.num_rows, f"{layout.kind}s") as progress:
+        with Progress(what, file.metadata.num_rows, f"{layout.kind}s") as progress:
             for batch in file.iter_batches(ROWS_AT_A_TIME, columns=present):
                 yield canonical(batch, done + 1, layout, problems)
                 done += len(batch)

@@ -18,7 +18,12 @@ TEXTS_ONLY = Schema(nodes={}, links={})
 
 
 def document_batches(
-    source: str | Path, size: int = BATCH, schema: Schema = TEXTS_ONLY, *, skip_bad: bool = False
+    source: str | Path,
+    size: int = BATCH,
+    schema: Schema = TEXTS_ONLY,
+    *,
+    skip_bad: bool = False,
+    quiet: bool = False,
 ) -> Iterator[Corpus]:
     """Yields the documents of a file in order, at most `size` at a time.
 
@@ -28,7 +33,7 @@ def document_batches(
     layout = document_layout(schema)
     problems = Problems(str(source), skip_bad, unit_of(source))
     told = documents = 0
-    for table in pieces(source, layout, problems):
+    for table in pieces(source, layout, problems, quiet):
         for start in range(0, len(table), size):
             batch = table.slice(start, size)
             yield Corpus(finished(batch, layout), schema, str(source), problems.skipped[told:])
@@ -37,11 +42,11 @@ def document_batches(
         tables.not_empty(layout.arrow.empty_table(), layout, problems)
 
 
-def pieces(source: str | Path, layout: Layout, problems: Problems) -> Iterator[pa.Table]:
+def pieces(source: str | Path, layout: Layout, problems: Problems, quiet: bool = False) -> Iterator[pa.Table]:
     """The checked records of a file, a block of it at a time."""
     if is_annif(source):
         yield read_afresh(source, layout, problems)
     else:
         reader = parquet if tables.is_parquet(source) else jsonl
-        for piece in reader.read(source, layout, problems):
+        for piece in reader.read(source, layout, problems, quiet=quiet):
             yield tables.checked(piece, layout, problems)

@@ -202,7 +202,7 @@ def documents_of(
     """The batches to tag; what was left out is added to `skipped`."""
 
     def noting() -> Iterator[Corpus]:
-        for batch in document_batches(source, size, schema, skip_bad=skip_bad):
+        for batch in document_batches(source, size, schema, skip_bad=skip_bad, quiet=True):
             skipped.extend(batch.skipped)
             yield batch
 
