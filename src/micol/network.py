@@ -36,13 +36,15 @@ class Graph(NamedTuple):
     """All matrices of a network end to end, so that one compiled kernel serves every meta-path.
 
     Row r of matrix m is indices[indptr[first[m] + r] : indptr[first[m] + r + 1]]. Matrix 2k is the k-th
-    relation and 2k + 1 its transpose: the way back along matrix m is m ^ 1.
+    relation and 2k + 1 its transpose: the way back along matrix m is m ^ 1. Where every row has one entry, as
+    with venues, row r is indices[single[m] + r], which spares a look at indptr; elsewhere single[m] is -1.
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     first: np.ndarray
     rows: np.ndarray
+    single: np.ndarray
 
 
 class Network:
@@ -101,7 +103,8 @@ def pool(relations: Mapping[str, Relation]) -> Graph:
         indptr[row : row + len(matrix.indptr)] += begin
         if matrix.indices.dtype == indices.dtype:
             matrix.indices = indices[begin:end]
-    return Graph(indptr, indices, first[:-1], rows)
+    one_each = [bool((np.diff(matrix.indptr) == 1).all()) for matrix in matrices]
+    return Graph(indptr, indices, first[:-1], rows, np.where(one_each, sizes[:-1], -1))
 
 
 def node_incidence(corpus: Corpus, field: str) -> csr_array:

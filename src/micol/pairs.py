@@ -7,19 +7,19 @@ positive for each anchor that has one left.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from micol.errors import UsageError
 from micol.kernels.by_node import draw_by_rarity, draw_node_first
-from micol.kernels.random import seed_word, shuffled
+from micol.kernels.random import seed_word, shuffled_parts
 from micol.kernels.uniform import Limits, draw_uniform
 from micol.metapath import MetaPath
 from micol.network import Network
 from micol.progress import Progress
-from micol.reach import Plan, neighbours_together, plan
+from micol.reach import Plan, best_order, plan
 
 Method = Literal["uniform", "node-first", "rarity"]
 KERNELS: dict[str, Callable[..., None]] = {
@@ -30,7 +30,7 @@ KERNELS: dict[str, Callable[..., None]] = {
 METHODS = tuple(KERNELS)
 # Measured: below these, listing is faster than proposing.
 LIMITS = Limits(expand=512, frontier=2_000, misses=64)
-ANCHORS_A_CALL, POSITIVES_A_CALL = 1 << 16, 1 << 22
+FEWEST_ANCHORS_A_CALL, ANCHORS_A_CALL, POSITIVES_A_CALL = 1 << 10, 1 << 16, 1 << 22
 
 
 class Pairs(NamedTuple):
@@ -59,7 +59,7 @@ class Sampler(NamedTuple):
 
     def draw(self, anchors: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """Up to `rounds` positives for each anchor: a row each, and how many of it are filled."""
-        order = neighbours_together(self.plan, anchors)
+        order = best_order(self.plan, anchors)
         positives = np.empty((len(anchors), rounds), dtype=np.int32)
         counts = np.empty(len(anchors), dtype=np.int64)
         self.kernel(*self.plan, self.limits, self.seed, anchors[order], positives, counts)
@@ -83,10 +83,11 @@ def draw_pairs(
         raise UsageError(f"the number of pairs must not be negative, got {n}")
     path = MetaPath(path) if isinstance(path, str) else path
     sampler = Sampler(plan(network, path), KERNELS[method], limits, seed_word(seed))
-    anchors = shuffled(anchor_positions(network, documents), seed)
-    # One pair more than asked for tells whether there is one.
-    draws = draw_in_rounds(sampler, anchors, n + 1, f"drawing pairs by {path}")
-    first = np.lexsort((draws.place, draws.round))[:n]
+    positions = anchor_positions(network, documents)
+    with Progress(f"drawing pairs by {path}", len(positions), "documents") as progress:
+        # One pair more than asked for tells whether there is one.
+        anchors, draws = draw_in_rounds(sampler, shuffled_parts(positions, seed), n + 1, progress)
+    first = np.argsort(draws.round * len(anchors) + draws.place)[:n]
     return Pairs(anchors[draws.place[first]], draws.positive[first], exhausted=len(draws.place) <= n)
 
 
@@ -99,37 +100,57 @@ def anchor_positions(network: Network, documents: np.ndarray | None) -> np.ndarr
     return positions
 
 
-def draw_in_rounds(sampler: Sampler, anchors: np.ndarray, enough: int, what: str) -> Draws:
-    """Draws of whole rounds, as many as give enough pairs; of the first round no more than needed."""
-    draws, open_places = sweep(sampler, anchors, np.arange(len(anchors)), 1, enough, what)
-    finished, rounds = [draws], 1
-    while sum(len(draws.place) for draws in finished) < enough and len(open_places):
+def draw_in_rounds(
+    sampler: Sampler, parts: Iterator[np.ndarray], enough: int, progress: Progress
+) -> tuple[np.ndarray, Draws]:
+    """Anchors, and draws of whole rounds, as many as give enough; of the first round no more than needed."""
+    anchors = np.empty(0, dtype=np.int64)
+    swept: list[tuple[Draws, np.ndarray]] = []
+    for part in parts:
+        missing = enough - sum(len(draws.place) for draws, _ in swept)
+        if missing <= 0:
+            break
+        places = np.arange(len(anchors), len(anchors) + len(part))
+        anchors = np.concatenate([anchors, part])
+        swept.append(sweep(sampler, anchors, places, 1, missing, progress))
+    draws = joined([draws for draws, _ in swept])
+    full = np.concatenate([anchors[:0], *(places for _, places in swept)])
+    rounds = 1
+    while len(draws.place) < enough and len(full):
         # Who had as many partners as there were rounds may have more, and starts again with more rounds.
-        finished = [
-            Draws(*(part[~np.isin(draws.place, open_places)] for part in draws)) for draws in finished
-        ]
-        missing = enough - sum(len(draws.place) for draws in finished)
-        rounds = max(2 * rounds, -(-missing // len(open_places)))
-        draws, open_places = sweep(sampler, anchors, open_places, rounds, None, what)
-        finished.append(draws)
-    return Draws(*map(np.concatenate, zip(*finished)))
+        starts_again = np.zeros(len(anchors), dtype=bool)
+        starts_again[full] = True
+        finished = Draws(*(part[~starts_again[draws.place]] for part in draws))
+        rounds = max(2 * rounds, -(-(enough - len(finished.place)) // len(full)))
+        draws, full = sweep(sampler, anchors, full, rounds, None, progress)
+        draws = joined([finished, draws])
+    return anchors, draws
+
+
+def joined(draws: list[Draws]) -> Draws:
+    none = Draws(*(np.empty(0, dtype=np.int64) for _ in Draws._fields))
+    return Draws(*map(np.concatenate, zip(none, *draws)))
 
 
 def sweep(
-    sampler: Sampler, anchors: np.ndarray, places: np.ndarray, rounds: int, enough: int | None, what: str
+    sampler: Sampler,
+    anchors: np.ndarray,
+    places: np.ndarray,
+    rounds: int,
+    enough: int | None,
+    progress: Progress,
 ) -> tuple[Draws, np.ndarray]:
     """Draws for the anchors at some places in turn, and the places whose anchors filled every round."""
-    parts = [Draws(*(np.empty(0, dtype=np.int64) for _ in Draws._fields))]
-    full = [np.empty(0, dtype=np.int64)]
-    done = got = 0
-    with Progress(what, len(places), "documents") as progress:
-        while done < len(places) and (enough is None or got < enough):
-            likely = ANCHORS_A_CALL if enough is None else max(enough - got, 1024)
-            some = places[done : done + min(likely, ANCHORS_A_CALL, max(1, POSITIVES_A_CALL // rounds))]
-            positives, counts = sampler.draw(anchors[some], rounds)
-            index, round = np.nonzero(np.arange(rounds) < counts[:, None])
-            parts.append(Draws(some[index], round, positives[index, round].astype(np.int64)))
-            full.append(some[counts == rounds])
-            done, got = done + len(some), got + len(index)
-            progress.advance(len(some))
-    return Draws(*map(np.concatenate, zip(*parts))), np.concatenate(full)
+    parts: list[Draws] = []
+    full = [places[:0]]
+    done = drawn = 0
+    while done < len(places) and (enough is None or drawn < enough):
+        likely = ANCHORS_A_CALL if enough is None else max(enough - drawn, FEWEST_ANCHORS_A_CALL)
+        some = places[done : done + min(likely, ANCHORS_A_CALL, max(1, POSITIVES_A_CALL // rounds))]
+        positives, counts = sampler.draw(anchors[some], rounds)
+        index, round = np.nonzero(np.arange(rounds) < counts[:, None])
+        parts.append(Draws(some[index], round, positives[index, round].astype(np.int64)))
+        full.append(some[counts == rounds])
+        done, drawn = done + len(some), drawn + len(index)
+        progress.advance(len(some))
+    return joined(parts), np.concatenate(full)

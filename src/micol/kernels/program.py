@@ -58,6 +58,8 @@ def row(graph: Graph, matrix: int, node: int) -> tuple[int, int]:
     """Where the neighbours of a node begin and end; a node outside the matrix has none."""
     if node >= graph.rows[matrix]:
         return ZERO, ZERO
+    if graph.single[matrix] != NONE:
+        return graph.single[matrix] + node, graph.single[matrix] + node + 1
     at = graph.first[matrix] + node
     return graph.indptr[at], graph.indptr[at + 1]
 

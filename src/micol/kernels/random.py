@@ -6,7 +6,7 @@ in any order, on any machine, and gives the same positives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: consecutive coun
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S11, S27, S30, S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 ZERO, ONE = np.uint64(0), np.uint64(1)
+SMALLEST_PART, MOST_PARTS = 1 << 16, 32
 
 
 @bare
@@ -78,5 +79,16 @@ def seed_word(seed: int) -> np.uint64:
 
 def shuffled(items: np.ndarray, seed: int) -> np.ndarray:
     """A random permutation of distinct non-negative integers, decided by the set and the seed alone."""
+    return np.concatenate([items[:0], *shuffled_parts(items, seed)])
+
+
+def shuffled_parts(items: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """The same permutation part by part, so that who needs only its beginning does not wait for all of it."""
     # No two items have the same key, for every step from item to key can be undone.
-    return items[np.argsort(sort_keys(items, seed_word(seed)))]
+    keys = sort_keys(items, seed_word(seed))
+    parts = min(len(items) // SMALLEST_PART + 1, MOST_PARTS)
+    width = (1 << 64) // parts + 1
+    for part in range(parts):
+        first, last = part * width, min((part + 1) * width, 1 << 64) - 1
+        within = np.flatnonzero((keys >= np.uint64(first)) & (keys <= np.uint64(last)))
+        yield items[within[np.argsort(keys[within])]]

@@ -165,14 +165,14 @@ def meet(
         begin, end = row(graph, out, chosen[index])
         for at in range(begin, end):
             other = neighbour(graph, at)
-            # One shared node is soon seen; to look twice at what has more is worse than to remember it.
+            # Whether a document was met before is remembered only where to look at it again costs more.
             if need > 1 or not counting:
                 tally[other] = max(tally[other], base) + 1
                 if tally[other] != base + need:
                     continue
-            if scratch.stamps[known, other] == stamp:
+            if not holds(graph, program, step, node, other, branch if counting else NONE):
                 continue
-            if holds(graph, program, step, node, other, branch if counting else NONE):
+            if scratch.stamps[known, other] != stamp:
                 scratch.stamps[known, other] = stamp
                 scratch.lists[target, size] = other
                 size += 1
