@@ -195,3 +195,28 @@ def test_tensorboard_logs_stay_beside_the_model(usual: list[object], tmp_path: P
     train(*usual, *QUICK, "--tensorboard", "-o", tmp_path / "model")
     assert list((tmp_path / "model.tensorboard" / "bi").glob("events.*"))
     assert not (tmp_path / "model.training").exists()
+
+
+def settings_table() -> str:
+    """The table of docs/training.md: what each recipe sets, and what it means."""
+    columns = [
+        resolve(architecture, "", recipe, {}).as_dict()
+        for architecture in ("bi", "cross")
+        for recipe in ("paper", "best")
+    ]
+    lines = []
+    for name, meaning in HELP.items():
+        values = (written(column[name]) for column in columns)
+        lines.append(f"| `{name}` | {' | '.join(values)} | {meaning} |")
+    return "\n".join(lines)
+
+
+def written(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def test_the_docs_list_every_setting_as_it_is() -> None:
+    page = Path(__file__).parent.parent / "docs" / "training.md"
+    assert settings_table() in page.read_text(encoding="utf-8"), f"the table should be\n{settings_table()}"
