@@ -34,6 +34,9 @@ def in_spaced_word(text: str, at: int) -> bool:
     """Whether text[at] is of a word of a script that separates words; a mark is what it stands on is."""
     while at > 0 and is_mark(text[at]):
         at -= 1
+    # One that begins a text stands on nothing, and counts as a letter.
+    if is_mark(text[at]):
+        return True
     # The test's few characters of scripts without spaces are told by name.
     if re.match("CJK|HIRAGANA|KATAKANA|THAI", unicodedata.name(text[at], "")):
         return False
@@ -76,6 +79,7 @@ def row(matches, document: int) -> dict[int, int]:
 @example([["C++"], ["c"]], ["C++11 and C"])
 @example([["e\u0301"], ["e"]], ["e\u0301 \u0301e"])
 @example([["1", "2"], ["1", "2"]], ["½"])
+@example([["1"]], ["\u0e481"])
 def test_equals_a_naive_scan(names, texts):
     matches = ExactMatcher(names).match(texts)
     for document, text in enumerate(texts):
