@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -129,6 +132,7 @@ MALFORMED = [
     ("P<P", "an arrow is written", 1),
     ("P--P", "a letter is expected, not '-'", 2),
     ("P A 1", "a letter is expected, not '1'", 4),
+    (f"P({'A' * 1001})P", "more than 1,000 letters", 1),
 ]
 
 
@@ -214,3 +218,32 @@ def test_the_letters_that_a_path_follows():
 def test_mistakes_in_paths_are_told_as_any_other_mistake():
     assert issubclass(MetaPathError, UsageError)
     assert issubclass(UsageError, MicolError)
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "notation.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_of_the_documentation_hold():
+    examples = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(examples, {}, "notation.md", None, None)
+    result = doctest.DocTestRunner().run(test)
+    assert result.attempted > 10
+    assert result.failed == 0
+
+
+def test_the_mistake_of_the_documentation_is_shown_so():
+    with pytest.raises(MetaPathError) as caught:
+        MetaPath("P(AAP")
+    assert f"micol: {caught.value}\n" in PAGE
+
+
+def test_every_path_of_the_documentation_is_valid():
+    table = PAGE.partition("These ten are the paper's")[0]
+    paths = [MetaPath(text) for text in re.findall(r"`(P[^`]+)`", table)]
+    assert set(paths) == set(PAPER_PATHS)
+    notation = PAGE.partition("## Notation")[2].partition("## What a path reaches")[0]
+    for text in re.findall(r"`(P[^`= ]+)`", notation):
+        MetaPath(text).bind(TWO_LINKS_AND_VENUE)
+
+
+TWO_LINKS_AND_VENUE = Schema({"A": "authors", "V": "venue"}, {"P": "references", "R": "replies"})

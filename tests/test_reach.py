@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute_force import PlainNetwork
+from micol.kernels.program import STAMP
 from micol.kernels.random import shuffled
 from micol.metapath import MetaPath
 from micol.reach import PathStatistics, coverage, hub_degree, partners, plan
@@ -115,3 +116,13 @@ def test_a_random_order_puts_every_document_first_as_often():
     firsts = np.bincount([shuffled(np.arange(10), seed)[0] for seed in range(2000)], minlength=10)
     assert abs(firsts - 200).max() < 60
     assert sorted(shuffled(np.arange(1000), 1)) == list(range(1000))
+
+
+def test_sets_are_forgotten_before_stamps_run_out():
+    made = crowd(50)
+    network, path = network_of(made), MetaPath("PVPAP")
+    bound = plan(network, path)
+    expected = partners(bound, np.arange(50))
+    bound.scratch.clock[STAMP] = 2**31 - 5
+    assert (partners(bound, np.arange(50)) == expected).all()
+    assert bound.scratch.clock[STAMP] < 2**30

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 JOINS = {"->": "->", "<-": "<-", "→": "->", "←": "<-", "-": "-"}
 EXAMPLE = "P(AA)P"
+MOST_LETTERS = 1000  # in one pair of brackets
 
 
 class MetaPathError(UsageError):
@@ -209,6 +210,8 @@ class Parser:
         self.at += 1
         if not members:
             raise self.fail("the brackets hold no letter", opened)
+        if len(members) > MOST_LETTERS:
+            raise self.fail(f"the brackets hold more than {MOST_LETTERS:,} letters", opened)
         # The branches of a meta-graph have no order: P(VA)P is P(AV)P.
         members.sort()
         return Element(tuple(letter for letter, _ in members), tuple(place for _, place in members), opened)

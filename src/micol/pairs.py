@@ -19,7 +19,7 @@ from micol.kernels.uniform import Limits, draw_uniform
 from micol.metapath import MetaPath
 from micol.network import Network
 from micol.progress import Progress
-from micol.reach import Plan, best_order, plan
+from micol.reach import Plan, best_order, plan, renew_stamps
 
 Method = Literal["uniform", "node-first", "rarity"]
 KERNELS: dict[str, Callable[..., None]] = {
@@ -59,6 +59,7 @@ class Sampler(NamedTuple):
 
     def draw(self, anchors: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """Up to `rounds` positives for each anchor: a row each, and how many of it are filled."""
+        renew_stamps(self.plan.scratch)
         order = best_order(self.plan, anchors)
         positives = np.empty((len(anchors), rounds), dtype=np.int32)
         counts = np.empty(len(anchors), dtype=np.int64)

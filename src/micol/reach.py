@@ -9,12 +9,15 @@ import numpy as np
 from micol.kernels.program import (
     FOUND,
     HOP,
+    LAST_STAMP,
     LEVEL,
+    LISTED,
     LISTED_SIZE,
     MARKS,
     MEET,
     NODES,
     NONE,
+    STAMP,
     WORK,
     Program,
     Scratch,
@@ -160,8 +163,17 @@ def coverage(
     )
 
 
+def renew_stamps(scratch: Scratch) -> None:
+    """Forgets all sets before stamps run out."""
+    if scratch.clock[STAMP] > LAST_STAMP:
+        scratch.stamps.fill(0)
+        scratch.state.fill(NONE)
+        scratch.clock[[STAMP, LISTED]] = 0
+
+
 def partners(plan: Plan, anchors: np.ndarray) -> np.ndarray:
     """The number of documents that each anchor reaches."""
+    renew_stamps(plan.scratch)
     order = neighbours_together(plan, anchors)
     counts = np.empty(len(anchors), dtype=np.int64)
     count_partners(*plan, anchors[order], counts)

@@ -49,8 +49,9 @@ BUNDLES, EARLY, MANY = map(int64, range(3))
 TALLY, SPARE, CHOSEN, FOUND, PLACE, STOP, NODES, SUMS = map(int64, range(8))
 # A node is in a set where the array holds the set's stamp.
 SEEN, HIT, DRAWN, MARKS = map(int64, range(4))
-# Scratch.clock: the last stamp given, whether FOUND is up to date, its size and stamp, neighbours visited.
-STAMP, LISTED, LISTED_SIZE, LISTED_STAMP, WORK = map(int64, range(5))
+# Scratch.clock: stamps and tallies given; whether FOUND is up to date, its size, its stamp; rows visited.
+STAMP, TALLIES, LISTED, LISTED_SIZE, LISTED_STAMP, WORK = map(int64, range(6))
+LAST_STAMP = 1 << 30  # stamps have 32 bits, and one call of a kernel takes fewer than half of them
 
 
 @bare

@@ -186,8 +186,11 @@ def draw_uniform(
         mine, count, misses = tick(scratch), ZERO, ZERO
         scratch.stamps[DRAWN, anchor] = mine
         if not many and (early or total > limits.expand):
-            # Listing costs about as much as one proposal for every few dozen instances.
+            # Listing costs about as much as one proposal for every few dozen instances; more, where it means
+            # to walk on from a large frontier; less, where each proposal is held against a meta-graph.
             allowed = max(limits.misses, total >> 6) if cheap else limits.misses
+            if early:
+                allowed = 16 * limits.misses
             while count < quota and misses < allowed:
                 document = propose(graph, program, scratch, random, total, early)
                 if document == NONE or scratch.stamps[DRAWN, document] == mine:

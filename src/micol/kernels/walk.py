@@ -37,6 +37,7 @@ from micol.kernels.program import (
     SIZE,
     SPARE,
     SUMS,
+    TALLIES,
     TALLY,
     TOTAL,
     UNLIMITED,
@@ -159,16 +160,20 @@ def meet(
         bundles, total = fill(graph, program, branch, node, chosen, True)
         need = ZERO + 1
     scratch.clock[WORK] += CHECK_COST * total
-    # Counts stand upon a base that no earlier count has reached, so they need not be cleared.
-    base = tick(scratch) << 32
+    # Counts, at most MOST_LETTERS, stand upon a base that no earlier one has reached: they need no clearing.
+    scratch.clock[TALLIES] += 1
+    base = scratch.clock[TALLIES] << 16
     for index in range(bundles):
         begin, end = row(graph, out, chosen[index])
         for at in range(begin, end):
             other = neighbour(graph, at)
             # Whether a document was met before is remembered only where to look at it again costs more.
             if need > 1 or not counting:
-                tally[other] = max(tally[other], base) + 1
-                if tally[other] != base + need:
+                count = max(tally[other], base) + 1
+                if count > base + need:
+                    continue
+                tally[other] = count
+                if count < base + need:
                     continue
             if not holds(graph, program, step, node, other, branch if counting else NONE):
                 continue
