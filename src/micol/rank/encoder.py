@@ -43,6 +43,7 @@ class Encoder:
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, min(max_tokens, limit)
         # The weights as they were trained, where the model computes in a narrower type.
         self.exact_weights: dict[str, torch.Tensor] = {}
+        self.settled: torch.dtype | None = None
         self.quantised: Int8Model | None = None
         first, last = _special_tokens(tokenizer)
         # RoBERTa-like models put two separators between the texts of a pair.
@@ -101,13 +102,13 @@ class Encoder:
     @property
     def inference_dtype(self) -> torch.dtype:
         """The float type of inference."""
-        return torch.float32 if self.quantised else float_precision(self.device)
+        return self.settled or float_precision(self.device)
 
     def settle(self) -> None:
         """Computes as quickly as this machine can from now on; the exact weights are kept for saving."""
         with cores(1) as core:
             self.quantised = core.submit(quantised, self).result()
-        dtype = self.inference_dtype
+        self.settled = dtype = torch.float32 if self.quantised else float_precision(self.device)
         if self.model.dtype == torch.float32 != dtype:
             self.exact_weights = {name: weight.cpu() for name, weight in self.model.state_dict().items()}
         torch.nn.Module.to(self.model, dtype)
