@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -19,8 +19,11 @@ CONTEXT.set_forkserver_preload(["micol.training", "micol.tagging"])
 PATIENCE = 120.0
 
 
-def run(arguments: Sequence[str], output: Path, largest_file: int | None) -> None:
+def run(
+    arguments: Sequence[str], output: Path, largest_file: int | None, environment: Mapping[str, str]
+) -> None:
     """What happens in the process."""
+    os.environ.update(environment)
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     with output.open("ab") as file:
@@ -35,10 +38,18 @@ def run(arguments: Sequence[str], output: Path, largest_file: int | None) -> Non
 class Command:
     """`micol ARGUMENTS` under way; `output` is what it says on standard output and standard error."""
 
-    def __init__(self, arguments: Sequence[object], folder: Path, largest_file: int | None = None) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[object],
+        folder: Path,
+        largest_file: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = folder / f"command-{time.monotonic_ns()}.log"
         self.log.touch()
-        self.process = CONTEXT.Process(target=run, args=(list(map(str, arguments)), self.log, largest_file))
+        self.process = CONTEXT.Process(
+            target=run, args=(list(map(str, arguments)), self.log, largest_file, environment or {})
+        )
         self.process.start()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,9 +14,15 @@ T = TypeVar("T")
 SECONDS_BETWEEN_LINES = 10.0
 
 
+def is_leader() -> bool:
+    """Of several processes that train together, the first speaks and writes for all."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def say(message: str) -> None:
     """One line for the person who waits."""
-    print(message, file=sys.stderr, flush=True)
+    if is_leader():
+        print(message, file=sys.stderr, flush=True)
 
 
 def say_left_out(messages: Sequence[str], most: int = 20) -> None:
@@ -30,6 +37,7 @@ class Progress:
     """Counts work done; shows itself only when the work takes longer than a moment and has a name."""
 
     def __init__(self, what: str | None, total: int | None = None, unit: str = "") -> None:
+        what = what if is_leader() else None
         self.what, self.total, self.unit, self.remark = what, total, unit, ""
         self.done = self.before = 0
         self.started = self.last_line = time.monotonic()

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 
 from micol.classify import Classifier
 from micol.corpus import Corpus
-from micol.errors import MicolError
+from micol.errors import MicolError, UsageError
 from micol.files import replacing
 from micol.folder import ModelFolder
 from micol.labels import LabelSpace
@@ -25,6 +25,7 @@ from micol.metapath import MetaPath
 from micol.pairs import Method, Pairs, draw_pairs
 from micol.plots import plot_losses
 from micol.progress import say
+from micol.rank import team
 from micol.rank.base import DEFAULT_BASE, resolve_base
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
@@ -61,6 +62,9 @@ def train(
     settings = resolve(architecture, path, recipe, given)
     if output is not None:
         ModelFolder(Path(output)).check_free()
+    elif team.size() > 1:
+        raise UsageError("several processes that train together need an output to share")
+    team.join()
     source = resolve_base(base)
     record: dict[str, Any] = {"base": base or DEFAULT_BASE}
     run = {
@@ -69,6 +73,7 @@ def train(
         "documents": corpus.fingerprint,
         "labels": labels.fingerprint,
         "given pairs": None if ready_pairs is None else digest(ready_pairs),
+        "processes": team.size(),
     }
     with training_folder(output, resume, run) as folder:
         if init_only:
@@ -82,7 +87,7 @@ def train(
             record["pairs_used"] = len(pairs.anchor)
             record["final_loss"] = [entry["loss"] for entry in log if "loss" in entry][-1]
         classifier = Classifier.build(labels, ranker, settings, record, corpus)
-        if output is not None:
+        if output is not None and team.is_leader():
             classifier.save(output)
             if log:
                 plot_losses(log, Path(output) / "training.png")
@@ -289,17 +294,20 @@ def training_folder(output: str | Path | None, resume: bool, run: dict[str, Any]
             yield Path(name)
         return
     folder = Path(f"{Path(output)}.training")
-    if folder.exists() and not resume:
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    check_same_run(folder, run)
+    if team.is_leader():
+        if folder.exists() and not resume:
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        check_same_run(folder, run)
+    team.wait()
     try:
         yield folder
     except BaseException:
-        if not any(folder.glob("*/checkpoint-*")):
+        if team.is_leader() and not any(folder.glob("*/checkpoint-*")):
             shutil.rmtree(folder)
         raise
-    shutil.rmtree(folder)
+    if team.is_leader():
+        shutil.rmtree(folder)
 
 
 def check_same_run(folder: Path, run: dict[str, Any]) -> None:

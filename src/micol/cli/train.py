@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import click
 
 from micol.errors import MicolError, UsageError
-from micol.progress import say, say_left_out
+from micol.progress import is_leader, say, say_left_out
 from micol.settings import ARCHITECTURES, RECIPES, Settings, resolve
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ def command(
         tensorboard=tensorboard,
         **given,
     )
-    click.echo(summary(model, output))
+    if is_leader():
+        click.echo(summary(model, output))
 
 
 def check_output(output: str, resume: bool) -> None:

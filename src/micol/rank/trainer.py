@@ -29,11 +29,12 @@ from transformers.integrations import TensorBoardCallback
 
 from micol.errors import MicolError
 from micol.progress import Progress
+from micol.rank import team
 from micol.rank.bi_encoder import pool
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
 from micol.rank.losses import info_nce, listwise
-from micol.rank.packing import Packed, slice_sequences
+from micol.rank.packing import Packed, can_pack, slice_sequences
 from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
 
@@ -138,6 +139,8 @@ class ContrastiveTrainer(Trainer):
         targets = inputs.pop("targets", None)
         if targets is None:
             anchors, positives = model(**inputs).chunk(2)
+            if model.training:
+                positives = team.everyones(positives)
             loss = info_nce(anchors, positives, self.settings.temperature)
         else:
             loss = listwise(model(**inputs).view(targets.shape), targets)
@@ -165,7 +168,7 @@ class ContrastiveTrainer(Trainer):
                 vectors.append(model(**vars(part)))
         leaf = torch.cat(vectors).detach().requires_grad_()
         anchors, positives = leaf.chunk(2)
-        loss = info_nce(anchors, positives, self.settings.temperature)
+        loss = info_nce(anchors, team.everyones(positives), self.settings.temperature)
         loss.backward()
         assert leaf.grad is not None
         for part, state, gradient in zip(
@@ -257,7 +260,7 @@ def fit(
     choose_best = settings.keep_best and settings.checkpoints > 0 and validation is not None
     arguments = TrainingArguments(
         output_dir=str(checkpoints),
-        per_device_train_batch_size=settings.batch_size,
+        per_device_train_batch_size=team.share_of(settings.batch_size),
         per_device_eval_batch_size=settings.batch_size,
         num_train_epochs=settings.epochs,
         learning_rate=settings.learning_rate,
@@ -267,6 +270,7 @@ def fit(
         optim="adamw_torch_fused" if device.type == "cuda" else "adamw_torch",
         bf16=settings.bf16 and has_bfloat16(device),
         use_cpu=device.type == "cpu",
+        ddp_find_unused_parameters=not can_pack(module.model),
         eval_strategy="steps" if choose_best else "no",
         eval_steps=every,
         save_strategy="steps" if settings.checkpoints else "no",
@@ -283,6 +287,8 @@ def fit(
         seed=settings.seed,
         log_level="error",
     )
+    # A single process uses a single GPU: packed batches cannot be torn apart as DataParallel would.
+    arguments._n_gpu = min(arguments.n_gpu, 1)
     keep_residuals_narrow(module.model)
     if not settings.dropout:
         for part in module.model.modules():
@@ -294,7 +300,7 @@ def fit(
         module, settings, train, validation, args=arguments, callbacks=[ShowProgress(what)]
     )
     trainer.remove_callback(PrinterCallback)
-    if tensorboard:
+    if tensorboard and team.is_leader():
         trainer.add_callback(tensorboard_logs(checkpoints))
     start = newest_checkpoint(checkpoints) if resume else None
     trainer.train(resume_from_checkpoint=str(start) if start else None)
@@ -338,9 +344,12 @@ def is_whole(checkpoint: Path) -> bool:
         json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
         with safe_open(checkpoint / "model.safetensors", framework="pt") as weights:
             weights.keys()
-        for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
+        random_states = list(checkpoint.glob("rng_state*.pth"))
+        if len(random_states) != team.size():
+            return False
+        for path in (checkpoint / "optimizer.pt", checkpoint / "scheduler.pt", *random_states):
             # The directory of a zip archive stands at its end, so a cut-off file has none.
-            zipfile.ZipFile(checkpoint / name).close()
+            zipfile.ZipFile(path).close()
     except (OSError, ValueError, SafetensorError, zipfile.BadZipFile):
         return False
     return True
