@@ -29,7 +29,7 @@ KERNELS: dict[str, Callable[..., None]] = {
 }
 METHODS = tuple(KERNELS)
 # Measured: below these, listing is faster than proposing.
-LIMITS = Limits(expand=512, frontier=2_000, misses=64)
+LIMITS = Limits(expand=512, frontier=5_000, misses=64)
 FEWEST_ANCHORS_A_CALL, ANCHORS_A_CALL, POSITIVES_A_CALL = 1 << 10, 1 << 16, 1 << 22
 
 
@@ -85,9 +85,8 @@ def draw_pairs(
     path = MetaPath(path) if isinstance(path, str) else path
     sampler = Sampler(plan(network, path), KERNELS[method], limits, seed_word(seed))
     positions = anchor_positions(network, documents)
-    with Progress(f"drawing pairs by {path}", len(positions), "documents") as progress:
-        # One pair more than asked for tells whether there is one.
-        anchors, draws = draw_in_rounds(sampler, shuffled_parts(positions, seed), n + 1, progress)
+    # One pair more than asked for tells whether there is one.
+    anchors, draws = draw_in_rounds(sampler, shuffled_parts(positions, seed), len(positions), n + 1)
     first = np.argsort(draws.round * len(anchors) + draws.place)[:n]
     return Pairs(anchors[draws.place[first]], draws.positive[first], exhausted=len(draws.place) <= n)
 
@@ -102,18 +101,19 @@ def anchor_positions(network: Network, documents: np.ndarray | None) -> np.ndarr
 
 
 def draw_in_rounds(
-    sampler: Sampler, parts: Iterator[np.ndarray], enough: int, progress: Progress
+    sampler: Sampler, parts: Iterator[np.ndarray], n_anchors: int, enough: int
 ) -> tuple[np.ndarray, Draws]:
     """Anchors, and draws of whole rounds, as many as give enough; of the first round no more than needed."""
     anchors = np.empty(0, dtype=np.int64)
     swept: list[tuple[Draws, np.ndarray]] = []
-    for part in parts:
-        missing = enough - sum(len(draws.place) for draws, _ in swept)
-        if missing <= 0:
-            break
-        places = np.arange(len(anchors), len(anchors) + len(part))
-        anchors = np.concatenate([anchors, part])
-        swept.append(sweep(sampler, anchors, places, 1, missing, progress))
+    with Progress("drawing pairs", n_anchors, "documents") as progress:
+        for part in parts:
+            missing = enough - sum(len(draws.place) for draws, _ in swept)
+            if missing <= 0:
+                break
+            places = np.arange(len(anchors), len(anchors) + len(part))
+            anchors = np.concatenate([anchors, part])
+            swept.append(sweep(sampler, anchors, places, 1, missing, progress))
     draws = joined([draws for draws, _ in swept])
     full = np.concatenate([anchors[:0], *(places for _, places in swept)])
     rounds = 1
@@ -123,7 +123,8 @@ def draw_in_rounds(
         starts_again[full] = True
         finished = Draws(*(part[~starts_again[draws.place]] for part in draws))
         rounds = max(2 * rounds, -(-(enough - len(finished.place)) // len(full)))
-        draws, full = sweep(sampler, anchors, full, rounds, None, progress)
+        with Progress(f"drawing up to {rounds:,} pairs each", len(full), "documents") as progress:
+            draws, full = sweep(sampler, anchors, full, rounds, None, progress)
         draws = joined([finished, draws])
     return anchors, draws
 

@@ -15,6 +15,7 @@ from micol.kernels.program import (
     LISTED_SIZE,
     MARKS,
     MEET,
+    MET_STAMP,
     NODES,
     NONE,
     STAMP,
@@ -91,7 +92,7 @@ def scratch(network: Network, program: Program) -> Scratch:
         state=np.full((slots, LEVEL + 1), NONE, dtype=np.int64),
         lists=np.zeros((NODES + 2 * slots, n_nodes), dtype=np.int64),
         stamps=np.zeros((MARKS + slots + backward_steps, n_nodes), dtype=np.int32),
-        clock=np.zeros(WORK + 1, dtype=np.int64),
+        clock=np.zeros(MET_STAMP + 1, dtype=np.int64),
     )
 
 

@@ -10,24 +10,28 @@ from micol.kernels.program import (
     FOUND,
     HIT,
     HOP,
+    MET_NODE,
+    MET_SIZE,
+    MET_STAMP,
+    MET_STEP,
     NODES,
     NONE,
+    SEEN,
     SIZE,
+    SPARE,
     UNLIMITED,
     ZERO,
     Program,
     Scratch,
     length,
     neighbour,
+    place_of,
     row,
     tick,
 )
 from micol.kernels.random import below, int64, start, unit
 from micol.kernels.uniform import Limits, first_above
-from micol.kernels.walk import (
-    advance,
-    holds,
-)
+from micol.kernels.walk import advance, meet
 from micol.network import Graph
 
 # Columns of the list of shared nodes: the node, the hop that leaves it, and, where that hop belongs to a
@@ -36,26 +40,22 @@ NODE, OUT, STEP, FROM = map(int64, range(4))
 
 
 @inner
-def shared_nodes(
-    graph: Graph, program: Program, scratch: Scratch, anchor: int, every_branch: bool
-) -> np.ndarray:
-    """All nodes from which a last hop leads on; of a meta-graph those of its first branch, or of all."""
+def shared_nodes(graph: Graph, program: Program, scratch: Scratch, anchor: int) -> np.ndarray:
+    """All nodes from which a last hop leads on; of a meta-graph those of its first branch."""
     listed, size = np.empty((16, 4), dtype=np.int64), ZERO
     for chain in range(len(program.chains) - 1):
         advance(graph, program, scratch, chain, chain, anchor, UNLIMITED)
         last = program.chains[chain + 1] - 1
-        kind, first, stop = program.steps[last]
-        if not every_branch:
-            stop = first + 1
+        kind, first = program.steps[last, 0], program.steps[last, 1]
         for frontier in scratch.lists[NODES + 2 * chain][: scratch.state[chain, SIZE]]:
             if kind == HOP:
                 listed, size = append(graph, listed, size, frontier, first, last, NONE)
                 continue
-            for branch in range(first, stop):
-                begin, end = row(graph, program.branches[branch, 0], frontier)
-                for at in range(begin, end):
-                    out = program.branches[branch, 1]
-                    listed, size = append(graph, listed, size, neighbour(graph, at), out, last, frontier)
+            begin, end = row(graph, program.branches[first, 0], frontier)
+            for at in range(begin, end):
+                out = program.branches[first, 1]
+                listed, size = append(graph, listed, size, neighbour(graph, at), out, last, frontier)
+    scratch.clock[MET_NODE] = NONE
     return listed[:size]
 
 
@@ -72,15 +72,53 @@ def append(
 
 
 @bare
-def is_new(
-    graph: Graph, program: Program, scratch: Scratch, shared: np.ndarray, document: int, mine: int
-) -> bool:
-    """Whether a document at a shared node is a partner that was not drawn yet."""
-    if document >= program.n_documents or scratch.stamps[DRAWN, document] == mine:
-        return False
-    if shared[FROM] == NONE:
-        return True
-    return holds(graph, program, shared[STEP], shared[FROM], document, NONE)
+def met(graph: Graph, program: Program, scratch: Scratch, step: int, node: int) -> int:
+    """How many a meta-graph joins with a node; they are in the list SPARE and the set SEEN."""
+    clock = scratch.clock
+    if clock[MET_NODE] != node or clock[MET_STEP] != step:
+        clock[MET_NODE], clock[MET_STEP], clock[MET_STAMP] = node, step, tick(scratch)
+        clock[MET_SIZE] = meet(graph, program, scratch, step, node, SEEN, clock[MET_STAMP], SPARE, ZERO)
+    return clock[MET_SIZE]
+
+
+@bare
+def is_new(program: Program, scratch: Scratch, document: int, mine: int) -> bool:
+    """Whether a node is a document that was not drawn yet."""
+    return document < program.n_documents and scratch.stamps[DRAWN, document] != mine
+
+
+@bare
+def is_joined(graph: Graph, matrix: int, node: int, other: int) -> bool:
+    begin, end = row(graph, matrix, node)
+    at = place_of(graph, begin, end, other)
+    return at < end and graph.indices[at] == other
+
+
+@bare
+def list_at_node(graph: Graph, program: Program, scratch: Scratch, shared: np.ndarray, mine: int) -> int:
+    """Lists in FOUND the new partners at one node; returns how many."""
+    begin, end = row(graph, shared[OUT], shared[NODE])
+    size = ZERO
+    met_size = ZERO
+    if shared[FROM] != NONE:
+        met_size = met(graph, program, scratch, shared[STEP], shared[FROM])
+        if 8 * met_size < end - begin:
+            for index in range(met_size):
+                document = scratch.lists[SPARE, index]
+                if is_new(program, scratch, document, mine) and is_joined(
+                    graph, shared[OUT] ^ 1, document, shared[NODE]
+                ):
+                    scratch.lists[FOUND, size] = document
+                    size += 1
+            return size
+    for at in range(begin, end):
+        document = neighbour(graph, at)
+        if shared[FROM] != NONE and scratch.stamps[SEEN, document] != scratch.clock[MET_STAMP]:
+            continue
+        if is_new(program, scratch, document, mine):
+            scratch.lists[FOUND, size] = document
+            size += 1
+    return size
 
 
 @bare
@@ -89,16 +127,13 @@ def draw_at_node(
     mine: int,
 ) -> int:  # fmt: skip
     """A new partner at one node, uniform over all of them; NONE where the node has no more."""
-    begin, end = row(graph, shared[OUT], shared[NODE])
-    for _ in range(min(limits.misses, end - begin)):
-        document = neighbour(graph, begin + below(random, end - begin))
-        if is_new(graph, program, scratch, shared, document, mine):
-            return document
-    size = ZERO
-    for at in range(begin, end):
-        if is_new(graph, program, scratch, shared, neighbour(graph, at), mine):
-            scratch.lists[FOUND, size] = neighbour(graph, at)
-            size += 1
+    if shared[FROM] == NONE:
+        begin, end = row(graph, shared[OUT], shared[NODE])
+        for _ in range(min(limits.misses, end - begin)):
+            document = neighbour(graph, begin + below(random, end - begin))
+            if is_new(program, scratch, document, mine):
+                return document
+    size = list_at_node(graph, program, scratch, shared, mine)
     return scratch.lists[FOUND, below(random, size)] if size else NONE
 
 
@@ -112,7 +147,7 @@ def draw_node_first(
     for index in range(len(anchors)):
         anchor = anchors[index]
         start(random, seed, anchor)
-        listed = shared_nodes(graph, program, scratch, anchor, False)
+        listed = shared_nodes(graph, program, scratch, anchor)
         left, mine, count = len(listed), tick(scratch), ZERO
         scratch.stamps[DRAWN, anchor] = mine
         while left > 0 and count < positives.shape[1]:
@@ -138,47 +173,80 @@ def draw_by_rarity(
     random = np.empty(2, dtype=np.uint64)
     weights = np.zeros(program.n_documents)
     quota = positives.shape[1]
+    only_hops = True
+    for chain in range(len(program.chains) - 1):
+        only_hops &= program.steps[program.chains[chain + 1] - 1, 0] == HOP
     for index in range(len(anchors)):
         anchor = anchors[index]
         start(random, seed, anchor)
-        listed = shared_nodes(graph, program, scratch, anchor, True)
+        listed = shared_nodes(graph, program, scratch, anchor)
         mine, count, misses = tick(scratch), ZERO, ZERO
         scratch.stamps[DRAWN, anchor] = mine
         # A node, then a document at it: the weights of a node's documents add up to the same for every node.
-        while len(listed) > 0 and count < quota and misses < limits.misses:
-            shared = listed[below(random, len(listed))]
-            begin, end = row(graph, shared[OUT], shared[NODE])
+        while only_hops and len(listed) > 0 and count < quota and misses < limits.misses:
+            pick = below(random, len(listed))
+            begin, end = row(graph, listed[pick, OUT], listed[pick, NODE])
             document = neighbour(graph, begin + below(random, end - begin))
             misses += 1
-            if is_new(graph, program, scratch, shared, document, mine):
+            if is_new(program, scratch, document, mine):
                 scratch.stamps[DRAWN, document] = mine
                 positives[index, count] = document
-                count, misses = count + 1, 0
-        if count < quota:
-            size = weigh(graph, program, scratch, listed, mine, weights)
+                count, misses = count + 1, ZERO
+        if len(listed) > 0 and count < quota:
+            size = weigh(graph, program, scratch, mine, weights)
             count = draw_weighted(scratch, limits, random, weights, size, mine, positives[index], count)
         counts[index] = count
 
 
 @bare
-def weigh(
-    graph: Graph, program: Program, scratch: Scratch, listed: np.ndarray, mine: int, weights: np.ndarray
-) -> int:
-    """Lists the partners not drawn yet and sums up their weights."""
+def weigh(graph: Graph, program: Program, scratch: Scratch, mine: int, weights: np.ndarray) -> int:
+    """Lists in FOUND the partners not drawn yet and sums up their weights."""
     stamp, size = tick(scratch), ZERO
-    for shared in listed:
-        begin, end = row(graph, shared[OUT], shared[NODE])
-        for at in range(begin, end):
-            document = neighbour(graph, at)
-            if not is_new(graph, program, scratch, shared, document, mine):
+    for chain in range(len(program.chains) - 1):
+        last = program.chains[chain + 1] - 1
+        for index in range(scratch.state[chain, SIZE]):
+            node = scratch.lists[NODES + 2 * chain, index]
+            if program.steps[last, 0] == HOP:
+                begin, end = row(graph, program.steps[last, 1], node)
+                for at in range(begin, end):
+                    document, weight = neighbour(graph, at), 1.0 / (end - begin)
+                    size = add_weight(program, scratch, weights, document, weight, stamp, size, mine)
                 continue
-            if scratch.stamps[HIT, document] != stamp:
-                scratch.stamps[HIT, document] = stamp
-                scratch.lists[FOUND, size] = document
-                weights[document] = 0.0
-                size += 1
-            weights[document] += 1.0 / (end - begin)
+            for place in range(met(graph, program, scratch, last, node)):
+                document = scratch.lists[SPARE, place]
+                weight = shared_weight(graph, program, last, node, document)
+                size = add_weight(program, scratch, weights, document, weight, stamp, size, mine)
     return size
+
+
+@bare
+def add_weight(
+    program: Program, scratch: Scratch, weights: np.ndarray, document: int, weight: float, stamp: int,
+    size: int, mine: int,
+) -> int:  # fmt: skip
+    if not is_new(program, scratch, document, mine):
+        return size
+    if scratch.stamps[HIT, document] != stamp:
+        scratch.stamps[HIT, document] = stamp
+        scratch.lists[FOUND, size] = document
+        weights[document] = 0.0
+        size += 1
+    weights[document] += weight
+    return size
+
+
+@bare
+def shared_weight(graph: Graph, program: Program, step: int, node: int, document: int) -> float:
+    """The sum of 1 / degree over all nodes that two documents share in a meta-graph."""
+    weight = 0.0
+    for branch in range(program.steps[step, 1], program.steps[step, 2]):
+        into, out = program.branches[branch, 0], program.branches[branch, 1]
+        begin, end = row(graph, into, node)
+        for at in range(begin, end):
+            shared = neighbour(graph, at)
+            if is_joined(graph, out ^ 1, document, shared):
+                weight += 1.0 / length(graph, out, shared)
+    return weight
 
 
 @inner
