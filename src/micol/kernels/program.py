@@ -49,8 +49,8 @@ BUNDLES, EARLY, MANY = map(int64, range(3))
 TALLY, SPARE, CHOSEN, FOUND, PLACE, STOP, NODES, SUMS = map(int64, range(8))
 # A node is in a set where the array holds the set's stamp.
 SEEN, HIT, DRAWN, MARKS = map(int64, range(4))
-# Scratch.clock: stamps and tallies given; whether FOUND is up to date, its size and stamp; neighbours visited;
-# whose partners by a meta-graph were listed last, by which step, how many, under which stamp.
+# Scratch.clock: stamps and tallies given; whether FOUND is up to date, its size and stamp; visits made.
+# Whose partners by a meta-graph were listed last, by which step, how many, under which stamp.
 STAMP, TALLIES, LISTED, LISTED_SIZE, LISTED_STAMP, WORK = map(int64, range(6))
 MET_NODE, MET_STEP, MET_SIZE, MET_STAMP = map(int64, range(6, 10))
 LAST_STAMP = 1 << 30  # stamps have 32 bits, and one call of a kernel takes fewer than half of them
