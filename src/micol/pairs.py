@@ -86,7 +86,7 @@ def draw_pairs(
     sampler = Sampler(plan(network, path), KERNELS[method], limits, seed_word(seed))
     positions = anchor_positions(network, documents)
     # One pair more than asked for tells whether there is one.
-    anchors, draws = draw_in_rounds(sampler, shuffled_parts(positions, seed), len(positions), n + 1)
+    anchors, draws = draw_in_rounds(sampler, shuffled_parts(positions, seed), n + 1)
     first = np.argsort(draws.round * len(anchors) + draws.place)[:n]
     return Pairs(anchors[draws.place[first]], draws.positive[first], exhausted=len(draws.place) <= n)
 
@@ -100,13 +100,11 @@ def anchor_positions(network: Network, documents: np.ndarray | None) -> np.ndarr
     return positions
 
 
-def draw_in_rounds(
-    sampler: Sampler, parts: Iterator[np.ndarray], n_anchors: int, enough: int
-) -> tuple[np.ndarray, Draws]:
+def draw_in_rounds(sampler: Sampler, parts: Iterator[np.ndarray], enough: int) -> tuple[np.ndarray, Draws]:
     """Anchors, and draws of whole rounds, as many as give enough; of the first round no more than needed."""
     anchors = np.empty(0, dtype=np.int64)
     swept: list[tuple[Draws, np.ndarray]] = []
-    with Progress("drawing pairs", n_anchors, "documents") as progress:
+    with Progress("drawing pairs", enough - 1, "pairs") as progress:
         for part in parts:
             missing = enough - sum(len(draws.place) for draws, _ in swept)
             if missing <= 0:
@@ -123,7 +121,7 @@ def draw_in_rounds(
         starts_again[full] = True
         finished = Draws(*(part[~starts_again[draws.place]] for part in draws))
         rounds = max(2 * rounds, -(-(enough - len(finished.place)) // len(full)))
-        with Progress(f"drawing up to {rounds:,} pairs each", len(full), "documents") as progress:
+        with Progress(f"drawing up to {rounds:,} pairs a document", None, "pairs") as progress:
             draws, full = sweep(sampler, anchors, full, rounds, None, progress)
         draws = joined([finished, draws])
     return anchors, draws
@@ -154,5 +152,5 @@ def sweep(
         parts.append(Draws(some[index], round, positives[index, round].astype(np.int64)))
         full.append(some[counts == rounds])
         done, drawn = done + len(some), drawn + len(index)
-        progress.advance(len(some))
+        progress.advance(len(index))
     return joined(parts), np.concatenate(full)
