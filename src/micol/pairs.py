@@ -120,7 +120,9 @@ def draw_in_rounds(sampler: Sampler, parts: Iterator[np.ndarray], enough: int) -
         starts_again = np.zeros(len(anchors), dtype=bool)
         starts_again[full] = True
         finished = Draws(*(part[~starts_again[draws.place]] for part in draws))
-        rounds = max(2 * rounds, -(-(enough - len(finished.place)) // len(full)))
+        likely = -(-(enough - len(finished.place)) // len(full))
+        # Nobody has as many partners as there are documents.
+        rounds = min(max(2 * rounds, likely), sampler.plan.program.n_documents)
         with Progress(f"drawing up to {rounds:,} pairs a document", None, "pairs") as progress:
             draws, full = sweep(sampler, anchors, full, rounds, None, progress)
         draws = joined([finished, draws])
