@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute_force import PlainNetwork
+from micol.errors import UsageError
 from micol.kernels.program import STAMP
 from micol.kernels.random import shuffled
 from micol.metapath import MetaPath
@@ -110,6 +111,13 @@ def test_an_estimate_comes_from_the_documents_that_the_seed_draws():
 def test_a_path_that_joins_nothing():
     found = coverage(network_of([{"id": "a", "title": "t"}]), "PAP")
     assert found == PathStatistics(0, 0, 0.0, exact=True, hub_only_share=0.0)
+
+
+@pytest.mark.parametrize("position", [-1, 1])
+def test_a_position_outside_the_corpus_is_refused(position):
+    network = network_of([{"id": "a", "title": "t", "references": ["x"]}])
+    with pytest.raises(UsageError, match="position must be from 0 to 0"):
+        MetaPath("P->P").reachable_positions(network, position)
 
 
 def test_a_random_order_puts_every_document_first_as_often():

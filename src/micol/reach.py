@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from micol.errors import UsageError
 from micol.kernels.program import (
     FOUND,
     HOP,
@@ -28,7 +29,7 @@ from micol.kernels.walk import count_partners
 from micol.metapath import Hop, MetaPath
 from micol.network import Graph, Network
 
-# A node between is a hub if it is joined to more documents than this, or than this share of all documents.
+# A node between is a hub if it has more neighbours than this, and than this share of the number of documents.
 HUB_DEGREE, HUB_SHARE = 100, 0.01
 # `coverage` looks at so many neighbours, a few seconds' work, before it is content with a sample.
 WORK_BUDGET = 300_000_000
@@ -54,7 +55,7 @@ class PathStatistics(NamedTuple):
 
 
 def hub_degree(n_documents: int) -> int:
-    """The largest number of documents at a node that is no hub yet."""
+    """The most neighbours that a node may have without being a hub."""
     return max(HUB_DEGREE, int(HUB_SHARE * n_documents))
 
 
@@ -98,6 +99,8 @@ def scratch(network: Network, program: Program) -> Scratch:
 
 def reachable_positions(network: Network, path: MetaPath, position: int) -> np.ndarray:
     """The documents that one reaches, ascending."""
+    if not 0 <= position < network.n_documents:
+        raise UsageError(f"position must be from 0 to {network.n_documents - 1}, got {position}")
     bound = plan(network, path)
     count_partners(*bound, np.array([position]), np.empty(1, dtype=np.int64))
     found = np.sort(bound.scratch.lists[FOUND, : bound.scratch.clock[LISTED_SIZE]])

@@ -34,12 +34,12 @@ class Program(NamedTuple):
 class Scratch(NamedTuple):
     """Memory of the kernels. A slot holds the walk of one chain."""
 
-    state: np.ndarray  # a row a slot: see below
-    lists: (
+    state: np.ndarray  # a row for each slot
+    lists: np.ndarray  # TALLY to STOP, then two for each slot: its nodes, and prefix sums of their lengths
+    stamps: (
         np.ndarray
-    )  # TALLY, SPARE, CHOSEN, FOUND, then for each slot its nodes and prefix sums of their lengths
-    stamps: np.ndarray  # sets: SEEN, HIT, DRAWN, then one a slot, then one for each step backwards
-    clock: np.ndarray  # see below
+    )  # sets: SEEN, HIT, DRAWN, then the nodes of each slot, then one for each step backwards
+    clock: np.ndarray  # single numbers
 
 
 # Columns of Scratch.state.

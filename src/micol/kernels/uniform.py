@@ -40,11 +40,7 @@ from micol.kernels.program import (
     tick,
 )
 from micol.kernels.random import below, start
-from micol.kernels.walk import (
-    expand,
-    holds,
-    settle,
-)
+from micol.kernels.walk import expand, holds, settle
 from micol.network import Graph
 
 
@@ -52,8 +48,8 @@ class Limits(NamedTuple):
     """When drawing gives up one way for another; they cost or save time and never change a probability."""
 
     expand: int  # sets of at most so many path instances are listed
-    frontier: int  # a hop with more neighbours than this is not walked before its last nodes are needed
-    misses: int  # so many proposals in a row may fail before the set is listed after all
+    frontier: int  # a hop before the last with more neighbours than this is not walked, but asked backwards
+    misses: int  # at least so many proposals may fail before the set is listed after all
 
 
 @bare
