@@ -9,11 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import world
 
 # Tiny matrices are multiplied quicker by one thread than by several that wait for each other.
 os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
+
+# Where a change is judged, the same examples are tried each time; at a desk, new ones.
+settings.register_profile("judged", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    settings.load_profile("judged")
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:

@@ -56,7 +56,7 @@ def labels(path: str | Path, problems: Problems) -> Iterator[Label]:
         title, text = paragraphs(stanza.get("Description", ""))
         if "Facet" in stanza:
             facets[stanza["Facet"]] = f"{title}: {sentence(text)}" if text else sentence(title)
-        elif "Tag" in stanza and is_subject(stanza["Tag"]):
+        elif stanza.get("Tag") and is_subject(stanza["Tag"]):
             tag = stanza["Tag"]
             facet = facets.get(tag.partition("::")[0], "")
             yield Label(tag, names(tag, title), " ".join(filter(None, (facet, subject(text)))))

@@ -15,11 +15,14 @@ from micol.files import reading, reason, suffixes
 OURS = "id, name or names (separated by |), description, parents (separated by |)"
 ANNIFS = "uri, label_en"
 SEPARATOR = "|"
+# A longer field is a forgotten quote. The csv module has one limit, which other readers may have raised.
+LONGEST_FIELD = 1 << 17
 
 
 def labels(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The line number and the record of each label."""
     delimiter = "\t" if suffixes(path)[0] == ".tsv" else ","
+    csv.field_size_limit(LONGEST_FIELD)
     with reading(path) as stream:
         lines = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), delimiter=delimiter)
         try:
