@@ -38,7 +38,7 @@ def test_the_ten_paths_reach_what_the_definition_says(made):
             assert path.reachable(network, id) == plain.reachable([PAPER_STEPS[str(path)]], id)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(records(), paths)
 def test_chains_meta_graphs_and_unions_reach_what_the_definition_says(made, path):
     network, plain = network_of(made), PlainNetwork(made)
@@ -49,7 +49,7 @@ def test_chains_meta_graphs_and_unions_reach_what_the_definition_says(made, path
         assert {network.ids[other] for other in found} == plain.reachable(path, id)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(records(), paths, st.sampled_from(METHODS), st.sampled_from(EVERY_LIMIT), st.integers(0, 2**70))
 def test_asking_for_more_than_exist_gives_each_pair_once(made, path, method, limits, seed):
     network, plain = network_of(made), PlainNetwork(made)
