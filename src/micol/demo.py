@@ -22,7 +22,7 @@ SHOWN_METRICS = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=1_536, help="training pairs")
+    parser.add_argument("--pairs", type=int, default=1_024, help="training pairs")
     parser.add_argument("--test", type=int, default=600, help="unseen documents to tag")
     parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for the model")
     options = parser.parse_args()
