@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from importlib.metadata import version
-from pathlib import Path
+from micol.machine import machine
 
-
-def machine(*libraries: str) -> dict[str, str]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        cpu = platform.processor()
-    versions = {name: version(name) for name in libraries}
-    return {"cpu": cpu, "cores": str(os.cpu_count()), "python": platform.python_version(), **versions}
+__all__ = ["machine"]

@@ -108,6 +108,16 @@ class Ranking:
         return Ranking.from_entries(rows[kept], labels[kept], scores[kept], len(self))
 
 
+def rank_by_cosine(documents: np.ndarray, labels: np.ndarray, candidates: Ranking) -> Ranking:
+    """Re-orders the candidates of each document by the cosine of unit vectors, [N, dim] each."""
+    rows = candidates.rows()
+    scores = np.empty(len(rows), dtype=np.float32)
+    for start in range(0, len(rows), 65_536):
+        part = slice(start, start + 65_536)
+        scores[part] = np.einsum("ij,ij->i", documents[rows[part]], labels[candidates.labels[part]])
+    return Ranking.from_entries(rows, candidates.labels, scores, len(candidates))
+
+
 def row_numbers(indptr: np.ndarray) -> np.ndarray:
     """[0, 2, 3] -> [0, 0, 1]"""
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

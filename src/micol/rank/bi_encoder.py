@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 from micol.progress import Progress
 from micol.rank.encoder import Encoder
 from micol.rank.packing import Packed
-from micol.ranking import Ranking
+from micol.ranking import Ranking, rank_by_cosine
 
 POOLINGS = ("cls", "mean")
 
@@ -70,12 +70,7 @@ class BiEncoder:
 
     def rank(self, documents: np.ndarray, labels: np.ndarray, candidates: Ranking) -> Ranking:
         """Re-orders the candidates of each document by cosine."""
-        rows = candidates.rows()
-        scores = np.empty(len(rows), dtype=np.float32)
-        for start in range(0, len(rows), 65_536):
-            part = slice(start, start + 65_536)
-            scores[part] = np.einsum("ij,ij->i", documents[rows[part]], labels[candidates.labels[part]])
-        return Ranking.from_entries(rows, candidates.labels, scores, len(candidates))
+        return rank_by_cosine(documents, labels, candidates)
 
     def save(self, folder: Path) -> None:
         """Writes the encoder so that sentence-transformers loads it as it is."""
