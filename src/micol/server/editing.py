@@ -1,0 +1,150 @@
+"""Live changes to the labels: saved first, then shown, in one step each."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from micol.errors import MicolError
+from micol.folder import EditedLabels, Embed, LabelTable, ModelFolder
+from micol.labels import LabelSpace
+from micol.records import Label
+from micol.server.batcher import Batcher
+from micol.server.metrics import Metrics
+from micol.server.problems import RequestError, printable
+from micol.server.state import Current, State
+
+log = logging.getLogger("micol.server")
+
+SOURCE = "labels"  # how messages call the label space: clients need not know where it is kept
+
+FileState = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Edited:
+    """What a change came to."""
+
+    state: State
+    ids: tuple[str, ...]
+    embedded: int
+
+
+class LabelEditor:
+    """Changes the labels of a model folder, one change after the other.
+
+    A change is made to a copy, the copy is written to the folder (a temporary file that takes the old one's
+    name), and only then takes the place of what requests are answered from: whatever goes wrong before that
+    leaves both as they were.
+    """
+
+    def __init__(self, folder: Path, current: Current, batcher: Batcher, metrics: Metrics) -> None:
+        self.folder, self.current, self.batcher, self.metrics = ModelFolder(folder), current, batcher, metrics
+        self.lock = threading.Lock()
+        self.on_disk = file_state(self.folder.labels)
+
+    def add(self, labels: Sequence[Label]) -> Edited:
+        def change(table: LabelTable, embed: Embed) -> EditedLabels:
+            refuse_repeats(labels)
+            for label in labels:
+                if label.id in table.labels.ids:
+                    raise RequestError(409, f"there is a label with the id {printable(label.id)} already")
+            check_parents(labels, {*table.labels.ids, *(label.id for label in labels)})
+            return table.added(labels, embed)
+
+        return self._change(change, (label.id for label in labels))
+
+    def update(self, id: str, change_of: Callable[[Label], Label]) -> Edited:
+        def change(table: LabelTable, embed: Embed) -> EditedLabels:
+            known = set(table.labels.ids)
+            if id not in known:
+                raise unknown(id)
+            changed = change_of(table.labels[table.labels.position(id)])
+            check_parents([changed], known)
+            return table.updated([changed], embed)
+
+        return self._change(change, [id])
+
+    def remove(self, ids: Sequence[str]) -> Edited:
+        def change(table: LabelTable, embed: Embed) -> EditedLabels:
+            known = set(table.labels.ids)
+            for id in ids:
+                if id not in known:
+                    raise unknown(id)
+            if len(known) == len(set(ids)):
+                raise RequestError(409, "the last label cannot be removed: a model needs at least one")
+            return table.removed(ids)
+
+        return self._change(change, ids)
+
+    def _change(self, change: Callable[[LabelTable, Embed], EditedLabels], ids: Iterable[str]) -> Edited:
+        with self.lock:
+            before = self.current.state
+            table = self._latest(before)
+            edited = change(table, self._embed(before))
+            fresh = copy.copy(before.classifier)
+            fresh.take(edited)
+            state = State(fresh, before.revision + 1)
+            self._save(edited.table)
+            self.current.state = state
+            self.metrics.edit()
+            return Edited(state, tuple(ids), edited.embedded)
+
+    def _latest(self, state: State) -> LabelTable:
+        """The labels as they are in the folder, where `micol labels` may have changed them meanwhile."""
+        if file_state(self.folder.labels) == self.on_disk:
+            return state.classifier.label_table
+        return anonymous(LabelTable.read(self.folder.labels))
+
+    def _save(self, table: LabelTable) -> None:
+        try:
+            table.write(self.folder.labels)
+        except MicolError as error:
+            log.error("a change of labels could not be saved: %s", error)
+            raise RequestError(507, "the change could not be saved, so it was not made") from error
+        self.on_disk = file_state(self.folder.labels)
+
+    def _embed(self, state: State) -> Embed:
+        def embed(texts: list[str]) -> np.ndarray | None:
+            return self.batcher.call(lambda: state.classifier.embed(texts))
+
+        return embed
+
+
+def unknown(id: str) -> RequestError:
+    return RequestError(404, f"no label has the id {printable(id)}")
+
+
+def refuse_repeats(labels: Sequence[Label]) -> None:
+    seen: set[str] = set()
+    for label in labels:
+        if label.id in seen:
+            raise RequestError(409, f"the id {printable(label.id)} comes twice; give each label its own")
+        seen.add(label.id)
+
+
+def check_parents(labels: Iterable[Label], known: set[str]) -> None:
+    for label in labels:
+        for parent in label.parents:
+            if parent == label.id:
+                raise RequestError(409, f"the label {printable(label.id)} cannot be its own parent")
+            if parent not in known:
+                raise RequestError(
+                    404, f"no label has the id {printable(parent)}, so none can stand below it"
+                )
+
+
+def anonymous(table: LabelTable) -> LabelTable:
+    """The same labels without the name of the file they came from."""
+    return LabelTable(LabelSpace(table.labels.table, SOURCE), table.vectors)
+
+
+def file_state(path: Path) -> FileState:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,0 +1,82 @@
+// A text field with suggestions from the server, after the ARIA pattern for a combobox with a list.
+import { el } from "./dom.js";
+
+let count = 0;
+
+/** find(text) gives [{id, name, note}]; choose(item) is told what was picked. */
+export function combobox(place, { label, placeholder, find, choose }) {
+  const id = `combobox-${(count += 1)}`;
+  const list = el("ul", { id: `${id}-list`, role: "listbox", "aria-label": label, hidden: true });
+  const input = el("input", {
+    id, role: "combobox", placeholder, autocomplete: "off", spellcheck: "false",
+    "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list",
+  });
+  place.replaceChildren(el("label", { for: id }, label), el("div", { class: "combobox-field" }, input, list));
+  let items = [];
+  let active = -1;
+  let asked = 0;
+  let timer;
+
+  function open(isOpen) {
+    list.hidden = !isOpen;
+    input.setAttribute("aria-expanded", String(isOpen));
+    if (!isOpen) point(-1);
+  }
+
+  function point(to) {
+    active = to;
+    [...list.children].forEach((option, index) => {
+      option.setAttribute("aria-selected", String(index === active));
+      if (index === active) option.scrollIntoView({ block: "nearest" });
+    });
+    if (active >= 0) input.setAttribute("aria-activedescendant", list.children[active].id);
+    else input.removeAttribute("aria-activedescendant");
+  }
+
+  function pick(item) {
+    asked += 1; // what is still under way comes too late
+    clearTimeout(timer);
+    input.value = "";
+    open(false);
+    choose(item);
+  }
+
+  async function refresh() {
+    const mine = (asked += 1);
+    const found = await find(input.value).catch(() => []);
+    if (mine !== asked || document.activeElement !== input) return;
+    items = found;
+    list.replaceChildren(...items.map((item, index) =>
+      el("li", {
+        id: `${list.id}-${index}`, role: "option", "aria-selected": "false",
+        onmousedown: (event) => { event.preventDefault(); pick(item); },
+      }, el("span", { class: "option-name" }, item.name), item.note ? el("span", { class: "hint" }, item.note) : null)));
+    open(items.length > 0);
+  }
+
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(refresh, 150);
+  });
+  input.addEventListener("focus", refresh);
+  input.addEventListener("blur", () => open(false));
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      if (list.hidden) refresh();
+      else point((active + (event.key === "ArrowDown" ? 1 : items.length)) % items.length);
+    } else if (event.key === "Enter" && !list.hidden && items.length) {
+      event.preventDefault();
+      pick(items[Math.max(active, 0)]);
+    } else if (event.key === "Escape") {
+      open(false);
+    }
+  });
+  return input;
+}
+
+/** A chip that can be taken away again. */
+export function chip(text, kind, remove) {
+  return el("li", { class: `chip ${kind}` }, el("span", {}, text),
+    el("button", { type: "button", "aria-label": `Remove ${text}`, onclick: remove }, "×"));
+}
