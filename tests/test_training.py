@@ -8,6 +8,7 @@ import shutil
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +22,13 @@ from micol.classify import Classifier
 from micol.errors import MicolError, UsageError
 from micol.labels import LabelSpace
 from micol.pairs import Pairs
+from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
+from micol.rank.distill import teacher_lists
 from micol.rank.encoder import Encoder
 from micol.rank.trainer import is_whole, newest_checkpoint
 from micol.ranking import Ranking
-from micol.settings import PAPER, resolve
+from micol.settings import PAPER, resolve, resolve_teacher
 from processes import Command
 
 # What the recipes are brought down to for an encoder of two layers.
@@ -121,6 +124,47 @@ def test_a_cross_encoder_learns_from_metadata(
     untrained = Classifier.build(labels, beginning, settings, {}, corpus)
     model = micol.train(corpus, labels, "P->P", "cross", recipe=recipe, base=str(warm_base), **CROSS[recipe])
     assert precision(model, unseen["cross"]) > max(0.6, precision(untrained, unseen["cross"]) + 0.3)
+
+
+def test_the_teacher_is_the_bi_encoder_of_the_same_request(
+    tiny_bert: Path,
+    corpora: dict[str, micol.Corpus],
+    label_spaces: dict[str, LabelSpace],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taught: dict[str, torch.Tensor] = {}
+
+    def seen(teacher: BiEncoder, *rest: Any) -> Any:
+        taught.update({name: weight.clone() for name, weight in teacher.encoder.model.state_dict().items()})
+        assert teacher.encoder.max_tokens == given["max_tokens"]
+        assert teacher.pooling == given["pooling"]
+        return teacher_lists(teacher, *rest)
+
+    monkeypatch.setattr(micol.training, "teacher_lists", seen)
+    given: dict[str, Any] = {
+        "pairs": 96, "batch_size": 24, "max_tokens": 24, "temperature": 0.2, "learning_rate": 1e-3,
+        "pooling": "cls", "interpolate": 0.8, "seed": 3,
+    }  # fmt: skip
+    request = (corpora["cross"], label_spaces["cross"], "P->P")
+    cross = micol.train(*request, "cross", base=str(tiny_bert), negatives=3, **given)
+    bi = micol.train(*request, "bi", base=str(tiny_bert), output=tmp_path / "bi", **given)
+    alone = load_file(tmp_path / "bi" / "encoder" / "model.safetensors")
+    assert alone.keys() <= taught.keys()
+    for name, weight in alone.items():
+        assert torch.equal(weight, taught[name]), name
+    training = cross.config["training"]
+    assert training["teacher_settings"] == bi.config["settings"]
+    assert training["pairs_used"] == bi.config["training"]["pairs_used"] == 96
+
+
+def test_what_is_not_given_is_of_each_ones_own_recipe() -> None:
+    given = {"pairs": 20_000, "negatives": 3, "epochs": 2}  # as many pairs as the cross-encoder has anyway
+    cross = resolve("cross", "P->P", "best", given)
+    teacher = resolve_teacher(cross, given)
+    assert teacher == resolve("bi", "P->P", "best", {"pairs": 20_000, "epochs": 2})
+    assert teacher.max_tokens != cross.max_tokens
+    assert resolve_teacher(resolve("cross", "P->P", "paper", {}), {}) is None
 
 
 # Interruptions

@@ -103,6 +103,8 @@ BEST: Mapping[str, Mapping[str, Any]] = {
 
 RECIPES = {"paper": PAPER, "best": BEST}
 
+CROSS_ONLY = frozenset({"negatives", "teacher"})
+
 
 def resolve(architecture: str, path: str, recipe: str, given: Mapping[str, Any]) -> Settings:
     """The recipe's settings with the given ones in their place; unknown names raise."""
@@ -116,3 +118,14 @@ def resolve(architecture: str, path: str, recipe: str, given: Mapping[str, Any])
             raise UsageError(f"unknown setting {name!r}; there are {', '.join(sorted(known))}")
     settings = Settings(architecture, path, recipe, **RECIPES[recipe][architecture])
     return replace(settings, **given)
+
+
+def resolve_teacher(settings: Settings, given: Mapping[str, Any]) -> Settings | None:
+    """The settings of a cross-encoder's teacher: those of the bi-encoder that the same request would train.
+
+    What is given holds for both; what is not, each has from its own recipe.
+    """
+    if settings.teacher == "none":
+        return None
+    shared = {name: value for name, value in given.items() if name not in CROSS_ONLY}
+    return resolve("bi", settings.path, settings.recipe, shared)

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ from micol.rank.distill import teacher_lists
 from micol.rank.encoder import Encoder, saved_pooling
 from micol.rank.examples import ListExamples, PairExamples
 from micol.rank.trainer import BiModule, CrossModule, fit
-from micol.settings import Settings, resolve
+from micol.settings import Settings, resolve, resolve_teacher
 
 # Of the pairs that exist, at most this share is held back for validation.
 MOST_VALIDATION = 0.1
@@ -60,6 +61,7 @@ def train(
     Interrupted, the same call with `resume=True` goes on from the newest whole checkpoint beside `output`.
     """
     settings = resolve(architecture, path, recipe, given)
+    teacher = resolve_teacher(settings, given)
     if output is not None:
         ModelFolder(Path(output)).check_free()
     elif team.size() > 1:
@@ -67,9 +69,11 @@ def train(
     team.join()
     source = resolve_base(base)
     record: dict[str, Any] = {"base": base or DEFAULT_BASE}
+    teacher_settings = teacher.as_dict() if teacher else {}
     run = {
         **settings.as_dict(),
         **record,
+        **{f"the teacher's {name}": value for name, value in teacher_settings.items()},
         "documents": corpus.fingerprint,
         "labels": labels.fingerprint,
         "given pairs": None if ready_pairs is None else digest(ready_pairs),
@@ -80,12 +84,14 @@ def train(
             ranker: BiEncoder | CrossEncoder = untrained(source, settings)
             log: list[dict[str, Any]] = []
         else:
-            pairs = pairs_for(corpus, settings) if ready_pairs is None else ready_pairs
-            fit_ranker = fit_bi if architecture == "bi" else fit_cross
+            pairs = pairs_for(corpus, teacher or settings) if ready_pairs is None else ready_pairs
+            fit_ranker = fit_bi if architecture == "bi" else partial(fit_cross, teacher=teacher)
             with clear_failures(folder):
                 ranker, log = fit_ranker(corpus, labels, pairs, source, settings, folder, resume, tensorboard)
             record["pairs_used"] = len(pairs.anchor)
             record["final_loss"] = [entry["loss"] for entry in log if "loss" in entry][-1]
+        if teacher is not None:
+            record["teacher_settings"] = teacher_settings
         classifier = Classifier.build(labels, ranker, settings, record, corpus)
         if output is not None and team.is_leader():
             classifier.save(output)
@@ -216,10 +222,12 @@ def fit_cross(
     folder: Path,
     resume: bool,
     tensorboard: bool,
+    *,
+    teacher: Settings | None,
 ) -> tuple[CrossEncoder, list[dict[str, Any]]]:
     """Eq. 12: against random documents as in the paper, or taught by the bi-encoder of the same pairs."""
-    if settings.teacher == "bi":
-        return fit_taught_cross(corpus, labels, pairs, source, settings, folder, resume, tensorboard)
+    if teacher is not None:
+        return fit_taught_cross(corpus, labels, pairs, source, settings, teacher, folder, resume, tensorboard)
     torch.manual_seed(settings.seed)
     cross = CrossEncoder.untrained(load_encoder(source, settings), settings.seed)
     training, validation = split(pairs, settings)
@@ -257,13 +265,13 @@ def fit_taught_cross(
     pairs: Pairs,
     source: str,
     settings: Settings,
+    teacher_settings: Settings,
     folder: Path,
     resume: bool,
     tensorboard: bool,
 ) -> tuple[CrossEncoder, list[dict[str, Any]]]:
     """A bi-encoder learns from the pairs and teaches the cross-encoder to rank candidate labels."""
-    bi_settings = resolve("bi", settings.path, settings.recipe, {"seed": settings.seed})
-    teacher, _ = fit_bi(corpus, labels, pairs, source, bi_settings, folder, resume, tensorboard)
+    teacher, _ = fit_bi(corpus, labels, pairs, source, teacher_settings, folder, resume, tensorboard)
     documents = np.random.default_rng((settings.seed, 3)).permutation(len(corpus))[: settings.pairs]
     texts = corpus.texts(documents)
     documents_of, lists, targets = teacher_lists(teacher, texts, labels, settings)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # One line for each setting that is not an option of its own; a test holds this complete.
 HELP = {
-    "pairs": "Pairs to draw and train on.",
+    "pairs": "Pairs to draw and train on; with a teacher, also the documents that it ranks labels for.",
     "validation_pairs": "Further pairs to judge checkpoints by, with --keep-best; at most a tenth of all.",
     "sampling": "How a positive is drawn: uniform, node-first or rarity, as in `micol pairs --method`.",
     "title_pairs": "Share of pairs that are replaced by a document's title against its abstract.",
