@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erf
 from scipy.special import softmax as exact_softmax
 
-from micol.rank.int8.kernels import Norm, Outputs, activate, normalise, quantise, rescale, softmax
+from micol.rank.encoder import Encoder
+from micol.rank.int8.kernels import Norm, Outputs, activate, normalise, quantise, rescale, weigh
+from micol.rank.int8.model import BFLOAT16_PAYS, Int8Model
+from micol.rank.packing import last_hidden_states
 
 shapes = st.tuples(st.integers(1, 5), st.integers(1, 140))
 seeds = st.integers(0, 2**32 - 1)
@@ -115,8 +121,47 @@ def test_normalisation_adds_to_the_state_and_centres_it(shape, seed):
 
 @settings(deadline=None)
 @given(shapes, seeds, st.sampled_from([0.1, 3.0, 100.0]))
-def test_softmax(shape, seed, scale):
+def test_weights_and_scales_make_a_softmax(shape, seed, scale):
     scores = normal(seed, *shape) * np.float32(scale)
     expected = exact_softmax(scores.astype(np.float64), axis=1)
-    softmax(scores)
-    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-7)
+    scales = np.empty(shape[0], np.float32)
+    weigh(scores, scales)
+    np.testing.assert_allclose(scores * scales[:, None], expected, rtol=1e-4, atol=1e-7)
+
+
+@settings(deadline=None)
+@given(shapes, seeds, st.sampled_from([0.1, 3.0, 100.0]))
+def test_weights_in_bfloat16_still_add_up_to_one(shape, seed, scale):
+    scores = torch.from_numpy(normal(seed, *shape) * np.float32(scale)).bfloat16()
+    expected = exact_softmax(scores.double().numpy(), axis=1)
+    scales = np.empty(shape[0], np.float32)
+    weigh(scores.view(torch.uint16).numpy(), scales)
+    weights = scores.double().numpy() * scales[:, None]
+    np.testing.assert_allclose(weights, expected, rtol=2**-7, atol=1e-7)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-5)
+
+
+@settings(deadline=None)
+@given(shapes, seeds)
+def test_outputs_can_be_bfloat16(shape, seed):
+    sums, grid, outputs, _ = linear(seed, *shape)
+    exact, values = np.empty(sums.shape, np.float32), torch.empty(sums.shape, dtype=torch.bfloat16)
+    rescale(sums, grid, outputs, exact)
+    rescale(sums, grid, outputs, values.view(torch.uint16).numpy())
+    np.testing.assert_allclose(values.float().numpy(), exact, rtol=2**-8, atol=1e-30)
+
+
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_attention_of_either_type_leaves_vectors_where_they_were(bfloat16, tiny_bert):
+    """In bfloat16 only the longer sequence is attended to in that type."""
+    encoder = Encoder.load(tiny_bert, 64)
+    lengths = (9, BFLOAT16_PAYS + 4)
+    generator = np.random.default_rng(0)
+    batch = encoder.framing.pack([generator.integers(5, 100, length - 2) for length in lengths])
+    encoder.model.eval()
+    with torch.inference_mode():
+        quick = Int8Model(encoder.model, bfloat16=bfloat16).hidden(batch)
+        exact = last_hidden_states(encoder.model, batch)
+    for start, end in pairwise(batch.starts.tolist()):
+        cosine = torch.cosine_similarity(quick[start:end].mean(dim=0), exact[start:end].mean(dim=0), dim=0)
+        assert cosine > 0.998

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 from numpy.polynomial import Chebyshev, Polynomial
 
 from micol.compiled import WITHOUT_ENTRY
 
-float32, int32 = np.float32, np.int32
+float32, int32, uint16 = np.float32, np.int32, np.uint16
 
 # Sums may be taken in any order, and no value is infinite or not a number: what vector instructions need.
 fast = njit(error_model="numpy", fastmath=True, **WITHOUT_ENTRY)
@@ -34,6 +34,10 @@ P = float32(0.3275911)
 A1, A2, A3, A4, A5 = (float32(a) for a in (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429))
 ROOT_HALF = float32(np.sqrt(0.5))
 HALF, ONE = float32(0.5), float32(1.0)
+
+# A bfloat16 is the upper half of a float32, and numba knows it by its bits alone.
+BFLOAT16_SHIFT = int32(16)
+BFLOAT16_HALF = int32(1 << 15)
 
 # Added to a number below 2^22, it leaves the nearest whole number in the last bits.
 ROUNDER = float32(1.5 * 2**23)
@@ -95,3 +99,27 @@ def gelu(x: float) -> float:
 def nearest_byte(x: float) -> np.int8:
     """The whole number nearest to x, from 0 to 255, less 128."""
     return np.int8(bits_of(x + ROUNDER) ^ int32(128))
+
+
+def wide(number: Any) -> np.float32:
+    """The value of a float32, or of a bfloat16 given by its bits."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(wide, strict=False, jit_options={"fastmath": True})
+def _wide(number: Any) -> Any:
+    if number == types.uint16:
+        return lambda number: float_of(int32(int32(number) << BFLOAT16_SHIFT))
+    return lambda number: number
+
+
+def stored(number: Any, place: Any) -> Any:
+    """A float32 as it is, or as the bits of the nearest bfloat16, whichever the place is for."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(stored, strict=False, jit_options={"fastmath": True})
+def _stored(number: Any, place: Any) -> Any:
+    if place == types.uint16:
+        return lambda number, place: uint16((bits_of(number) + BFLOAT16_HALF) >> BFLOAT16_SHIFT)
+    return lambda number, place: number

@@ -1,5 +1,6 @@
 """What happens to each token between two matrix products, in one pass through memory.
 
+Queries, keys, values and scores of attention are float32, or bfloat16 as uint16 holds its bits.
 `codes` are a token's values as bytes and `grid` says what they stand for: value = step * code + middle.
 A product of codes and weights comes as whole numbers, `sums`; `Outputs` holds what makes them values again.
 """
@@ -11,7 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from micol.compiled import kernel
-from micol.rank.int8.arithmetic import exp, fast, float32, gelu, larger, nearest_byte, smaller
+from micol.rank.int8.arithmetic import (
+    exp,
+    fast,
+    float32,
+    gelu,
+    larger,
+    nearest_byte,
+    smaller,
+    stored,
+    wide,
+)
 
 LEVELS = float32(255.0)
 LOWEST_CODE = float32(-128.0)
@@ -61,7 +72,7 @@ def quantise_row(values: np.ndarray, codes: np.ndarray, grid: np.ndarray) -> Non
 def rescale_row(sums: np.ndarray, grid: np.ndarray, outputs: Outputs, values: np.ndarray) -> None:
     step, middle = grid[0], grid[1]
     for i in range(sums.shape[0]):
-        values[i] = value(sums, i, step, middle, outputs)
+        values[i] = stored(value(sums, i, step, middle, outputs), values[i])
 
 
 @fast
@@ -107,18 +118,16 @@ def normalise_row(
 
 
 @fast
-def softmax_row(scores: np.ndarray) -> None:
-    highest = scores[0]
+def weigh_row(scores: np.ndarray) -> np.float32:
+    highest = wide(scores[0])
     for i in range(scores.shape[0]):
-        highest = larger(highest, scores[i])
+        highest = larger(highest, wide(scores[i]))
     total = float32(0.0)
     for i in range(scores.shape[0]):
-        share = exp(scores[i] - highest)
-        scores[i] = share
-        total += share
-    scale = float32(1.0) / total
-    for i in range(scores.shape[0]):
-        scores[i] *= scale
+        weight = stored(exp(wide(scores[i]) - highest), scores[i])
+        scores[i] = weight
+        total += wide(weight)
+    return float32(1.0) / total
 
 
 @kernel
@@ -160,7 +169,7 @@ def normalise(
 
 
 @kernel
-def softmax(scores: np.ndarray) -> None:
-    """Turns each row of scores into shares of one, in place."""
+def weigh(scores: np.ndarray, scales: np.ndarray) -> None:
+    """Softmax of each row of scores, in place: weights and, apart, the scale that makes their sum one."""
     for row in range(scores.shape[0]):
-        softmax_row(scores[row])
+        scales[row] = weigh_row(scores[row])
