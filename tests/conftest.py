@@ -13,6 +13,8 @@ from hypothesis import settings
 
 import world
 
+pytest_plugins = ["serving"]  # fixtures with real servers
+
 # Tiny matrices are multiplied quicker by one thread than by several that wait for each other.
 os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
 

@@ -79,7 +79,8 @@ def command(
         raise MicolError(
             f"serving needs the package {error.name}, which is not installed; pip install 'micol[serve]'"
         ) from None
-    limits = Limits(max_body << 20, max_characters, max_documents, seconds=max_seconds)
+    waiting = max(Limits.waiting, 4 * max_documents)
+    limits = Limits(max_body << 20, max_characters, max_documents, waiting, max_seconds)
     options = Options(host, name or "", language, token, allow_origin, schema, limits)
 
     def corpus():  # type: ignore[no-untyped-def]

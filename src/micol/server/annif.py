@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from micol import __version__
-from micol.server.batcher import Answer, Question
+from micol.server.batcher import SCORE_DIGITS, Answer, Question
 from micol.server.documents import document_of
 from micol.server.limits import ANNIF_BATCH
 from micol.server.problems import RequestError, documented, printable
-from micol.server.routes import SCORE_DIGITS
 from micol.server.service import Service
 from micol.server.state import State
 
 LIMIT, MOST = 10, 1000
 PREFIX = "metadata_"
+NUMBERS = ("limit", "threshold")
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 
 
@@ -77,37 +76,46 @@ class SubjectsOfDocument(Subjects):
 
 
 class AnnifDocument(BaseModel):
+    model_config = ConfigDict(strict=True)
+
     text: str
     document_id: str | None = None
     metadata: dict[str, str] | None = None
 
 
 class AnnifBatch(BaseModel):
+    model_config = ConfigDict(strict=True)
+
     documents: list[AnnifDocument] = Field(max_length=ANNIF_BATCH)
 
 
-FIELDS = {
-    "type": "object",
-    "required": ["text"],
-    "properties": {
-        "text": {"type": "string", "description": "The document."},
-        "limit": {"type": "integer", "minimum": 0, "maximum": MOST, "default": LIMIT},
-        "threshold": {"type": "number", "minimum": 0, "maximum": 1, "default": 0},
-        "language": {"type": "string", "description": "Of the labels."},
-    },
-    "additionalProperties": {
-        "type": "string",
-        "description": "Metadata, in fields that begin with `metadata_`, such as `metadata_authors`.",
-    },
-}
-EITHER_BODY = {
-    "requestBody": {"required": True, "content": {FORM: {"schema": FIELDS}, JSON: {"schema": FIELDS}}}
-}
+def either_body(languages: list[str]) -> dict[str, Any]:
+    """The description of a document as a form or as a JSON object, which may have nulls."""
+    tongues: dict[str, list[str | None]] = {FORM: [*languages], JSON: [*languages, None]}
+    content = {kind: {"schema": body_fields(allowed)} for kind, allowed in tongues.items()}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def body_fields(languages: list[str | None]) -> dict[str, Any]:
+    about = "Metadata, such as `metadata_authors`; several separated by semicolons."
+    return {
+        "type": "object",
+        "required": ["text"],
+        "properties": {
+            "text": {"type": "string", "description": "The document."},
+            "limit": {"type": "integer", "minimum": 0, "maximum": MOST, "default": LIMIT},
+            "threshold": {"type": "number", "minimum": 0, "maximum": 1, "default": 0},
+            "language": {"description": "Of the labels.", "enum": languages},
+        },
+        "patternProperties": {f"^{PREFIX}": {"type": "string", "description": about}},
+    }
 
 
 def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["Annif"])
     tongue = service.options.language
+    languages = ["", tongue]  # none given: the one there is
+    any_language = Query("", json_schema_extra={"enum": languages})
 
     def vocabulary() -> dict[str, Any]:
         size = len(service.state.labels)
@@ -128,7 +136,7 @@ def router(service: Service) -> APIRouter:
     def check(project_id: str, language: str | None = None) -> None:
         if project_id != service.name:
             raise RequestError(404, f"Project {printable(project_id)} not found; there is {service.name!r}")
-        if language and language != tongue:
+        if language is not None and language not in languages:
             raise RequestError(400, f"language {printable(language)} not supported by vocabulary")
 
     @routes.get("/", response_model=ApiInfo)
@@ -156,19 +164,17 @@ def router(service: Service) -> APIRouter:
         "/projects/{project_id}/suggest",
         response_model=Subjects,
         responses=documented(400, 404, 413, 503),
-        openapi_extra=EITHER_BODY,
+        openapi_extra=either_body(languages),
     )
     async def suggest(project_id: str, request: Request) -> Any:
         """Suggests subjects for a text; a form or a JSON object."""
         fields = await fields_of(request)
         check(project_id, text_of(fields, "language"))
-        text = text_of(fields, "text")
-        if text is None:
-            raise RequestError(400, "text: is missing")
+        text = required(fields, "text")
         limit, threshold = number_of(fields, "limit", LIMIT, MOST), number_of(fields, "threshold", 0, 1)
         if limit != int(limit):
             raise RequestError(400, "limit: must be a whole number")
-        metadata = {name: value for name, value in fields.items() if name.startswith(PREFIX)}
+        metadata = {name: required(fields, name) for name in fields if name.startswith(PREFIX)}
         results = await results_of([record(text, metadata, PREFIX)], int(limit), threshold)
         return JSONResponse({"results": results[0]})
 
@@ -182,7 +188,7 @@ def router(service: Service) -> APIRouter:
         body: AnnifBatch,
         limit: Annotated[int, Query(ge=0, le=MOST)] = LIMIT,
         threshold: Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)] = 0,
-        language: str | None = None,
+        language: str = any_language,
     ) -> Any:
         """Suggests subjects for up to 32 documents."""
         check(project_id, language)
@@ -195,7 +201,7 @@ def router(service: Service) -> APIRouter:
             ]
         )
 
-    @routes.post("/projects/{project_id}/learn", responses=documented(403, 404), status_code=403)
+    @routes.post("/projects/{project_id}/learn", include_in_schema=False)
     async def learn(project_id: str) -> Any:
         """Refused: labels are learnt from metadata, not from examples."""
         check(project_id)
@@ -216,16 +222,11 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def record(text: str, metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def record(text: str, metadata: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
     """A document with its metadata; several names or ids of a field are separated by semicolons."""
     fields = {name.removeprefix(prefix): value for name, value in metadata.items()}
-    title = fields.pop("title", "")
-    fields = {
-        name: [part.strip() for part in value.split(";")] if isinstance(value, str) else value
-        for name, value in fields.items()
-        if name not in ("id", "abstract", "text")
-    }
-    return {"title": title, "text": text, **fields}
+    lists = {name: [part.strip() for part in value.split(";")] for name, value in fields.items()}
+    return {**lists, "id": None, "abstract": "", "title": fields.get("title", ""), "text": text}
 
 
 def subjects(state: State, answer: Answer, limit: int, threshold: float) -> list[dict[str, Any]]:
@@ -255,9 +256,9 @@ async def fields_of(request: Request) -> dict[str, Any]:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict")
             fields: dict[str, Any] = {}
             for name, value in pairs:  # a list of metadata arrives as a field that is repeated
-                fields[name] = (
-                    f"{fields[name]};{value}" if name.startswith(PREFIX) and name in fields else value
-                )
+                if name.startswith(PREFIX) and name in fields:
+                    value = f"{fields[name]};{value}"
+                fields[name] = as_number(value) if name in NUMBERS else value
             return fields
     except (ValueError, RecursionError):
         raise RequestError(400, f"the body is not valid {'JSON' if kind != FORM else 'form data'}") from None
@@ -268,17 +269,28 @@ def text_of(fields: Mapping[str, Any], name: str) -> str | None:
     value = fields.get(name)
     if value is None or isinstance(value, str):
         return value
-    raise RequestError(400, f"{name}: must be a string")
+    raise RequestError(400, f"{name[:200]}: must be a string")
+
+
+def required(fields: Mapping[str, Any], name: str) -> str:
+    text = text_of(fields, name)
+    if text is None:
+        raise RequestError(400, f"{name[:200]}: is missing")
+    return text
 
 
 def number_of(fields: Mapping[str, Any], name: str, default: float, most: float) -> float:
     value = fields.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise RequestError(400, f"{name}: must be a number")
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise RequestError(400, f"{name}: must be a number") from None
-    if not (math.isfinite(number) and 0 <= number <= most):
+    if not 0 <= value <= most:
         raise RequestError(400, f"{name}: must be between 0 and {most:g}")
-    return number
+    return value
+
+
+def as_number(text: str) -> float | str:
+    """What stands in a form's field, if it is a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -40,9 +40,11 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.corpus = service.corpus
     problems.install(app)
-    app.include_router(routes.router(service))
-    app.include_router(annif.router(service))
+    routers = [routes.router(service), annif.router(service)]
+    for router in routers:
+        app.include_router(router)
     add_plain_routes(app, service)
+    app.state.operations = [*app.routes, *(route for router in routers for route in router.routes)]
     # What is added last stands outermost.
     if service.options.allow_origins:
         app.add_middleware(

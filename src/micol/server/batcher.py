@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from micol.records import Document, Tagged
@@ -25,6 +26,7 @@ from micol.server.state import State, explain
 log = logging.getLogger("micol.server")
 Result = TypeVar("Result")
 
+SCORE_DIGITS = 6
 BATCH_SECONDS = 0.2  # what a batch may take: so long does a newcomer wait at the most to be next
 MOST_DOCUMENTS = 512  # in a batch
 CHARACTERS_A_TOKEN = 6
@@ -251,6 +253,8 @@ def answers_to(group: Sequence[Waiting]) -> list[Answer]:
 
 
 def answer_to(state: State, document: Document, question: Question, found: Tagged) -> Answer:
-    chosen = tuple(label for label in found.labels[: question.limit] if question.selects(label.score))
+    # Rounded first, so that a score that was shown can serve as a threshold.
+    rounded = (replace(label, score=round(label.score, SCORE_DIGITS)) for label in found.labels)
+    chosen = tuple(label for label in islice(rounded, question.limit) if question.selects(label.score))
     reasons = explain(state, document, chosen) if question.explain else None
     return Answer(Tagged(found.id, chosen), reasons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from micol.server.limits import MOST_FILTERS, MOST_LABELS
 
@@ -19,7 +19,12 @@ Names = Annotated[
     list[LabelName], Field(min_length=1, max_length=100, description="The preferred name first.")
 ]
 Branches = Annotated[list[LabelId], Field(max_length=MOST_FILTERS)]
-Value = str | int | None
+# JSON has one kind of number: 5.0 is a whole one.
+Whole = Annotated[
+    int,
+    BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value),
+]
+Value = str | Whole | None
 
 
 class DocumentBody(BaseModel):
@@ -27,6 +32,7 @@ class DocumentBody(BaseModel):
 
     model_config = ConfigDict(
         extra="allow",
+        strict=True,
         json_schema_extra={
             "example": {
                 "id": "d1",
@@ -38,7 +44,7 @@ class DocumentBody(BaseModel):
     )
     __pydantic_extra__: dict[str, Value | list[Value]]
 
-    id: str | int | None = Field(None, description="Comes back with the answer; if missing, its number does.")
+    id: Value = Field(None, description="Comes back with the answer; if missing, its number does.")
     title: str | None = ""
     abstract: str | None = ""
     text: str | None = Field("", description="Stands in for title and abstract.")
@@ -47,10 +53,10 @@ class DocumentBody(BaseModel):
 class SuggestBody(BaseModel):
     """Documents, and what is asked about each of them."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     documents: list[DocumentBody] = Field(min_length=1, description="One or many.")
-    limit: int = Field(5, ge=1, le=MOST_LABELS, description="Labels a document, at the most.")
+    limit: Whole = Field(5, ge=1, le=MOST_LABELS, description="Labels a document, at the most.")
     threshold: float | None = Field(
         None, allow_inf_nan=False, description="Only labels that score so much or more."
     )
@@ -107,6 +113,7 @@ class SuggestAnswer(BaseModel):
 class NewLabel(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,
         json_schema_extra={
             "example": {"id": "use::sailing", "names": ["Sailing"], "description": "Trips by boat."}
         },
@@ -119,7 +126,7 @@ class NewLabel(BaseModel):
 
 
 class NewLabels(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     labels: list[NewLabel] = Field(min_length=1, max_length=MOST_LABELS)
 
@@ -127,7 +134,7 @@ class NewLabels(BaseModel):
 class LabelChange(BaseModel):
     """What is to be different; the rest stays."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     names: Names | None = None
     description: Description | None = None

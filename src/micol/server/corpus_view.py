@@ -15,7 +15,7 @@ from micol.metapath import PAPER_PATHS, MetaPath
 from micol.network import Network
 from micol.server.problems import RequestError, printable
 
-MOST_LETTERS = 60  # of a meta-path that is asked about
+MOST_LETTERS = 60  # of a meta-path that is asked about: long ones take long to follow
 
 
 class CorpusView:
@@ -78,13 +78,11 @@ class CorpusView:
         }
 
     def parsed(self, path: str) -> MetaPath:
-        if len(path) > MOST_LETTERS:
-            raise RequestError(400, f"the meta-path is longer than {MOST_LETTERS} characters")
         try:
             parsed = MetaPath(path)
             parsed.bind(self.schema)
         except UsageError as error:
-            raise RequestError(400, str(error)) from None
+            raise RequestError(404, str(error)) from None
         return parsed
 
     def shared_counts(self, position: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 log = logging.getLogger("micol.server")
 
@@ -76,11 +77,24 @@ async def of_validation(request: Request, error: Exception) -> ProblemResponse:
 
 async def of_http(request: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(sorted(methods_at(request)))
     details = {
         404: "there is nothing here; the API is described at /openapi.json",
         405: "this address does not take that method; the API is described at /openapi.json",
     }
-    return answer(error.status_code, details.get(error.status_code, str(error.detail)), error.headers)
+    return answer(error.status_code, details.get(error.status_code, str(error.detail)), headers)
+
+
+def methods_at(request: Request) -> set[str]:
+    """What an address takes, by all of its routes."""
+    methods: set[str] = set()
+    for route in request.app.state.operations:
+        match, _ = route.matches(request.scope)
+        if match != Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return methods
 
 
 async def of_surprise(request: Request, error: Exception) -> ProblemResponse:
@@ -121,4 +135,5 @@ def complaint(error: Mapping[str, Any]) -> str:
 
 def printable(text: str, most: int = 80) -> str:
     """A value of the request, short and on one line, for a message."""
-    return json.dumps(text if len(text) <= most else f"{text[:most]}…", ensure_ascii=False)
+    short = text if len(text) <= most else f"{text[:most]}…"
+    return json.dumps(short.encode("utf-8", "replace").decode(), ensure_ascii=False)

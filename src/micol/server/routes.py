@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 
 from micol.records import Label
 from micol.server import bodies
-from micol.server.batcher import Answer, Question
-from micol.server.corpus_view import CorpusView
+from micol.server.batcher import SCORE_DIGITS, Answer, Question
+from micol.server.corpus_view import MOST_LETTERS, CorpusView
 from micol.server.documents import documents_of
 from micol.server.editing import Edited
 from micol.server.limits import MOST_LABELS
@@ -21,7 +21,6 @@ from micol.server.problems import RequestError, documented
 from micol.server.service import Service
 from micol.server.state import State
 
-SCORE_DIGITS = 6
 PAGE = 50
 
 LabelId = Annotated[str, Path(description="The label's id, percent-encoded.")]
@@ -81,7 +80,7 @@ def as_json(state: State, answer: Answer, text: str | None) -> dict[str, Any]:
         {
             "id": label.id,
             "name": label.name,
-            "score": round(label.score, SCORE_DIGITS),
+            "score": label.score,
             "strength": round(state.strength(label.score), SCORE_DIGITS),
         }
         for label in answer.tagged.labels
@@ -212,7 +211,7 @@ def add_corpus(routes: APIRouter) -> None:
     async def neighbours(
         view: View,
         document_id: DocumentId,
-        path: Annotated[str, Query(description="A meta-path, such as `PAP`.", max_length=200)],
+        path: Annotated[str, Query(description="A meta-path, such as `PAP`.", max_length=MOST_LETTERS)],
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
     ) -> Any:
         """The documents that a meta-path reaches from one, those that share most first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,9 @@ def serve(folder: Path, options: Options, port: int, corpus: Callable[[], Corpus
     say(f"micol: {service.name}, {len(service.state.labels):,} labels, at {address(listener)}")
     if service.changes.kind == "off":
         say("micol: labels can be read but not changed: give a token to allow changes over the network")
+    for wanted in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn acts on these itself, then raises them again: but being told to stop is no failure.
+        signal.signal(wanted, lambda number, frame: None)
     uvicorn.Server(config).run(sockets=[listener])
 
 
