@@ -216,7 +216,7 @@ class Relative(BaseModel):
     id: str
     title: str
     shared: dict[str, list[str]] = Field(description="Metadata that both have.")
-    links: list[str] = Field(description="Fields by which one links to the other.")
+    links: list[str] = Field(description="Fields that link to it (→) or from it (←).")
 
 
 class Relatives(BaseModel):

@@ -102,12 +102,8 @@ class CorpusView:
             for name in self.schema.fields
         }
         links = [
-            *(name for name in self.schema.links.values() if document.id in metadata.get(name, ())),
-            *(
-                f"{name} of the other"
-                for name in self.schema.links.values()
-                if id in document.metadata.get(name, ())
-            ),
+            *(f"→ {name}" for name in self.schema.links.values() if document.id in metadata.get(name, ())),
+            *(f"← {name}" for name in self.schema.links.values() if id in document.metadata.get(name, ())),
         ]
         return {
             "id": document.id,

@@ -15,6 +15,7 @@ export function combobox(place, { label, placeholder, find, choose }) {
   let items = [];
   let active = -1;
   let asked = 0;
+  let shownFor = null; // the text that the list answers to
   let timer;
 
   function open(isOpen) {
@@ -43,9 +44,11 @@ export function combobox(place, { label, placeholder, find, choose }) {
 
   async function refresh() {
     const mine = (asked += 1);
-    const found = await find(input.value).catch(() => []);
+    const text = input.value;
+    const found = await find(text).catch(() => []);
     if (mine !== asked || document.activeElement !== input) return;
     items = found;
+    shownFor = text;
     list.replaceChildren(...items.map((item, index) =>
       el("li", {
         id: `${list.id}-${index}`, role: "option", "aria-selected": "false",
@@ -60,15 +63,20 @@ export function combobox(place, { label, placeholder, find, choose }) {
   });
   input.addEventListener("focus", refresh);
   input.addEventListener("blur", () => open(false));
-  input.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+  input.addEventListener("keydown", async (event) => {
+    const { key } = event;
+    if (key === "ArrowDown" || key === "ArrowUp" || (key === "Enter" && input.value)) {
       event.preventDefault();
-      if (list.hidden) refresh();
-      else point((active + (event.key === "ArrowDown" ? 1 : items.length)) % items.length);
-    } else if (event.key === "Enter" && !list.hidden && items.length) {
+      // Who types fast must not pick from the list of a moment ago.
+      if (list.hidden || shownFor !== input.value) await refresh();
+      if (!items.length) return;
+      if (key === "Enter") pick(items[Math.max(active, 0)]);
+      else if (key === "ArrowDown") point((active + 1) % items.length);
+      else point(active > 0 ? active - 1 : items.length - 1);
+    } else if (key === "Enter" && active >= 0) {
       event.preventDefault();
-      pick(items[Math.max(active, 0)]);
-    } else if (event.key === "Escape") {
+      pick(items[active]);
+    } else if (key === "Escape") {
       open(false);
     }
   });

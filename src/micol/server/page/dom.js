@@ -40,7 +40,7 @@ export function say(message, isError = false, isOnlySpoken = false) {
   status.textContent = message;
   status.classList.toggle("error", isError);
   status.classList.toggle("spoken", isOnlySpoken);
-  if (message && !isError) statusTimer = setTimeout(() => say(""), 4000);
+  if (message && !isError) statusTimer = setTimeout(() => say(""), 3000);
 }
 
 /** Up, Down, Home and End walk through the buttons of a list. */

@@ -97,7 +97,7 @@ function drawTakers() {
   byId("takers-list").replaceChildren(...takers.map(({ record, rank, labels }) =>
     el("li", {}, el("div", { class: "row" },
       el("span", { class: "title" }, titleOf(record)),
-      el("span", { class: "hint" }, `number ${rank + 1}, ${labels[rank].score.toFixed(2)}`)))));
+      el("span", { class: "hint" }, `rank ${rank + 1}, ${labels[rank].score.toFixed(2)}`)))));
 }
 
 async function undo() {

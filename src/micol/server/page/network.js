@@ -4,8 +4,8 @@ import { combobox } from "./combobox.js";
 import { byId, el, plural, say, show, svg } from "./dom.js";
 import { load } from "./tag.js";
 
-const SIZE = 560;
-const DRAWN = 16;
+const [WIDTH, HEIGHT] = [640, 440];
+const DRAWN = 14;
 let path = "";
 let isPathChosen = false; // by the person; until then, the first path that leads anywhere is taken
 let centre = null;
@@ -35,21 +35,24 @@ async function findDocument(text) {
   return documents.map(({ id, title }) => ({ id, name: title || id, note: id }));
 }
 
-function follow(name) {
+async function follow(name) {
+  const before = path;
   path = name;
   isPathChosen = true;
-  if (centre) look(centre);
+  if (centre && !(await look(centre))) path = before;
 }
 
-/** Shows the neighbours of a document, if the corpus has it. */
+/** Shows the neighbours of a document, and tells whether that could be done. */
 export async function look(id) {
   try {
     const found = await (isPathChosen ? api.neighbours(id, path) : firstThatLeads(id));
     centre = found.id;
     byId("tag-this").disabled = false;
     draw(found);
+    return true;
   } catch (error) {
     say(error.message.split("\n")[0], true);
+    return false;
   }
 }
 
@@ -84,7 +87,8 @@ function draw({ title, id, total, neighbours }) {
       el("span", { class: "title" }, other.title || other.id),
       el("span", { class: "hint" }, other.id)),
     sharedThings(other))));
-  byId("graph").replaceChildren(picture(title || id, neighbours.slice(0, DRAWN)));
+  byId("graph").replaceChildren(
+    el("figcaption", {}, title || id), picture(title || id, neighbours.slice(0, DRAWN)));
 }
 
 function sharedThings({ shared, links }) {
@@ -96,31 +100,41 @@ function sharedThings({ shared, links }) {
   return things.length ? el("ul", { class: "chips" }, ...things) : null;
 }
 
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+/** A title on at most two lines. */
+function inLines(text, most) {
+  const lines = [""];
+  for (const word of text.split(/\s+/)) {
+    const last = lines.length - 1;
+    if (!lines[last] || `${lines[last]} ${word}`.length <= most) lines[last] = `${lines[last]} ${word}`.trim();
+    else lines.push(word);
+  }
+  const cut = lines.slice(0, 2).map((line) => (line.length > most + 4 ? `${line.slice(0, most + 3)}…` : line));
+  if (lines.length > 2) cut[1] = `${cut[1].replace(/…$/, "")}…`;
+  return cut;
+}
 
-/** The document in the middle, its neighbours in two rings: the more they share, the stronger the line. */
+/** The document in the middle, its neighbours around it: the more they share, the stronger the line. */
 function picture(title, neighbours) {
-  const middle = SIZE / 2;
+  const [x0, y0] = [WIDTH / 2, HEIGHT / 2 - 10];
   const strengths = neighbours.map(({ shared, links }) => links.length + Object.values(shared).flat().length);
   const most = Math.max(...strengths, 1);
   const places = neighbours.map((_, index) => {
-    const angle = (2 * Math.PI * index) / neighbours.length - Math.PI / 2;
-    const radius = neighbours.length > 8 && index % 2 ? 155 : 215;
-    return [middle + radius * Math.cos(angle), middle + radius * 0.94 * Math.sin(angle)];
+    const angle = (2 * Math.PI * (index + 0.5)) / neighbours.length - Math.PI / 2;
+    const ring = neighbours.length > 7 && index % 2 ? 0.6 : 1;
+    return [x0 + ring * (WIDTH / 2 - 75) * Math.cos(angle), y0 + ring * (HEIGHT / 2 - 40) * Math.sin(angle)];
   });
   const lines = places.map(([x, y], index) => svg("line", {
-    x1: middle, y1: middle, x2: x, y2: y, "stroke-width": (1 + (4 * strengths[index]) / most).toFixed(2),
+    x1: x0, y1: y0, x2: x, y2: y, "stroke-width": (1 + (4 * strengths[index]) / most).toFixed(2),
   }));
   const nodes = places.map(([x, y], index) => {
     const { id, title } = neighbours[index];
     return svg("g", { class: "node", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, onclick: () => look(id) },
-      svg("title", {}, title || id), svg("circle", { r: 9 }),
-      svg("text", { y: 24 }, cut(title || id, 20)));
+      svg("title", {}, title || id), svg("circle", { r: 8 }),
+      svg("text", { y: 22 }, ...inLines(title || id, 18).map((line, at) => svg("tspan", { x: 0, dy: at ? 13 : 0 }, line))));
   });
   return svg("svg", {
-    viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img",
-    "aria-label": `${cut(title, 80)} and ${plural(neighbours.length, "neighbour")} around it; the list names them`,
-  }, svg("g", { class: "lines" }, ...lines), ...nodes,
-    svg("g", { class: "centre", transform: `translate(${middle} ${middle})` },
-      svg("circle", { r: 15 }), svg("text", { y: 34 }, cut(title, 36))));
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
+    "aria-label": `${title} and ${plural(neighbours.length, "neighbour")} around it; the list names them`,
+  }, svg("g", { class: "lines" }, ...lines),
+    svg("circle", { class: "centre", cx: x0, cy: y0, r: 14 }), ...nodes);
 }
