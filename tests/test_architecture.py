@@ -18,7 +18,15 @@ from micol.cli import VERBS
 ROOT = Path(micol.__file__).parent
 HEAVY = {"torch", "transformers", "pyarrow", "numba", "scipy", "numpy", "lxml", "rdflib", "matplotlib"}
 # What runs a model; everything else must work, and start, without it.
-MODEL_PARTS = ("micol.rank", "micol.classify", "micol.training", "micol.explain", "micol.demo")
+MODEL_PARTS = (
+    "micol.rank",
+    "micol.classify",
+    "micol.training",
+    "micol.explain",
+    "micol.demo",
+    "micol.baselines.match_model",
+    "micol.baselines.back_translation",
+)
 MODEL_LIBRARIES = {"torch", "transformers", "tokenizers", "safetensors", "accelerate"}
 
 

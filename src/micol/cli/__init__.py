@@ -11,7 +11,10 @@ import click
 from micol.errors import MicolError, UsageError
 
 # In the order in which a newcomer needs them.
-VERBS = ("inspect", "pairs", "train", "suggest", "candidates", "evaluate", "labels", "serve", "import")
+VERBS = (
+    "inspect", "pairs", "train", "suggest", "candidates", "evaluate", "labels", "serve", "benchmark",
+    "import",
+)  # fmt: skip
 
 
 class Verbs(click.Group):

@@ -1,0 +1,1 @@
+"""The systems of the paper's comparison: each a small file that ranks the candidate labels of documents."""
