@@ -154,8 +154,17 @@ def test_wordnet_gives_the_words_of_all_sets(tmp_path):
     assert len(wordnet.synonyms("a")) == 10
 
 
+def test_wordnet_may_be_compressed(tmp_path):
+    import gzip
+
+    for path in save_wordnet(tmp_path, WORDNET).iterdir():
+        (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert WordNet.read(tmp_path).synonyms("car") == ("haul", "motor car")
+
+
 def test_wordnet_that_is_missing_or_damaged_is_told(tmp_path):
-    with pytest.raises(MicolError, match=r"data\.noun: no such file.*wordnet-base"):
+    with pytest.raises(MicolError, match=r"has no file data\.noun.*wordnet-base"):
         WordNet.read(tmp_path)
     save_wordnet(tmp_path, WORDNET | {"verb": ["00000005 29 v 03 car 0"]})
     with pytest.raises(MicolError, match=r"data\.verb:1: is no line"):

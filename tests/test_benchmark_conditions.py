@@ -31,6 +31,13 @@ def test_files_lie_beside_the_conditions_or_where_the_caller_says(tmp_path):
     assert read(tmp_path, text, "/elsewhere").data.labels == Path("/elsewhere/labels.jsonl")
 
 
+def test_compressed_files_take_the_place_of_plain_ones(tmp_path):
+    (tmp_path / "docs.jsonl.zst").touch()
+    data = read(tmp_path, DATA + SYSTEM).data
+    assert data.docs == [tmp_path / "docs.jsonl.zst"]
+    assert data.labels == tmp_path / "labels.jsonl"
+
+
 def test_a_list_of_values_makes_a_row_for_each(tmp_path):
     conditions = read(
         tmp_path,

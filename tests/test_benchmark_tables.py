@@ -162,6 +162,17 @@ def test_markdown_and_html_keep_what_would_be_markup():
     assert "<link" not in page
 
 
+def test_without_matplotlib_there_are_tables_all_the_same(monkeypatch, capsys):
+    import sys
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    parts = sections(ROWS, conditions(ROWS), {})
+    assert "matplotlib is not installed" in capsys.readouterr().err
+    assert len(as_markdown("Trial", [], parts)) > 1000
+
+
 def test_present_means_can_be_pasted_as_expected_ones():
     import tomllib
 

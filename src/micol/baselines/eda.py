@@ -49,11 +49,13 @@ class Eda:
         from micol.baselines.contrastive import augmented_ranking, training_settings
 
         settings = training_settings(self.architecture, "EDA", self.settings, seed)
-        return augmented_ranking(task, self.augment, settings, self.base)
+        wordnet = WordNet.read(task.weights.get("wordnet", self.wordnet))
 
-    def augment(self, texts: Sequence[str], generator: np.random.Generator) -> list[str]:
-        edits = Edits(WordNet.read(self.wordnet), self.strength, generator)
-        return [edits.one_of_four(text) for text in track(texts, "EDA", len(texts), "texts")]
+        def augment(texts: Sequence[str], generator: np.random.Generator) -> list[str]:
+            edits = Edits(wordnet, self.strength, generator)
+            return [edits.one_of_four(text) for text in track(texts, "EDA", len(texts), "texts")]
+
+        return augmented_ranking(task, augment, settings, self.base)
 
 
 class Edits:

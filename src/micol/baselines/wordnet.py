@@ -6,9 +6,12 @@ from functools import cache
 from pathlib import Path
 
 from micol.errors import MicolError
+from micol.files import reading
 
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
-HOW_TO_PROVIDE = "install Debian's package wordnet-base, or give the folder of WordNet's files as `wordnet`"
+HOW_TO_PROVIDE = (
+    "install Debian's package wordnet-base, or say with --weights wordnet=FOLDER where WordNet is"
+)
 
 
 class WordNet:
@@ -20,18 +23,22 @@ class WordNet:
 
     @classmethod
     def read(cls, folder: str | Path) -> WordNet:
-        """Reads data.noun, data.verb, data.adj and data.adv; the index files say nothing more."""
+        """Reads data.noun, data.verb, data.adj and data.adv, plain or .gz; the index says nothing more."""
         folder = Path(folder)
         sets_of: dict[str, list[tuple[str, ...]]] = {}
         for part in PARTS_OF_SPEECH:
             path = folder / f"data.{part}"
             if not path.is_file():
-                raise MicolError(f"{path}: no such file, and EDA takes synonyms from it; {HOW_TO_PROVIDE}")
-            with path.open(encoding="utf-8", errors="replace") as file:
+                path = path.with_name(f"{path.name}.gz")
+            if not path.is_file():
+                raise MicolError(
+                    f"{folder}: has no file data.{part}, from which EDA takes synonyms; {HOW_TO_PROVIDE}"
+                )
+            with reading(path) as file:
                 for number, line in enumerate(file, start=1):
-                    if line.startswith("  "):  # the licence
+                    if line.startswith(b"  "):  # the licence
                         continue
-                    words = synonym_set(line, f"{path}:{number}")
+                    words = synonym_set(line.decode(errors="replace"), f"{path}:{number}")
                     for word in words if len(words) > 1 else ():
                         sets_of.setdefault(word, []).append(words)
         return cls(sets_of)

@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from micol.benchmark.registry import SYSTEMS, System, system_class
 from micol.errors import MicolError
 from micol.evaluation import PLAIN_METRICS, PROPENSITY_METRICS
-from micol.files import reading
+from micol.files import CODECS, reading
 from micol.scoreboard import RATIO
 from micol.settings import ARCHITECTURES, resolve
 
@@ -195,10 +195,10 @@ def read_data(content: dict[str, Any], beside: Path, folder: str | Path | None) 
 
     def files(key: str) -> list[Path]:
         names = of_type(content.get(key, []), str | tuple[str, ...], f"data.{key}")
-        return [base / name for name in ([names] if isinstance(names, str) else names)]
+        return [as_stored(base / name) for name in ([names] if isinstance(names, str) else names)]
 
     def file(key: str) -> Path | None:
-        return base / of_type(content[key], str, f"data.{key}") if key in content else None
+        return as_stored(base / of_type(content[key], str, f"data.{key}")) if key in content else None
 
     docs, labels = files("docs"), file("labels")
     if not docs or labels is None:
@@ -216,6 +216,12 @@ def read_data(content: dict[str, Any], beside: Path, folder: str | Path | None) 
         of_type(content.get("skip_bad", False), bool, "data.skip_bad"),
         of_type(content.get("spaces", ""), str, "data.spaces"),
     )
+
+
+def as_stored(path: Path) -> Path:
+    """The file, or the compressed one that is there in its place."""
+    packed = (path.with_name(path.name + suffix) for suffix in CODECS)
+    return path if path.exists() else next((other for other in packed if other.exists()), path)
 
 
 def read_candidates(content: Mapping[str, Any], beside: Path, folder: str | Path | None) -> Candidates:

@@ -70,7 +70,7 @@ def pictures(rows: Sequence[Measured], conditions: Conditions) -> list[Table | P
             "combination": ("Appendix: top paths and their pairs together", figures.combination(rows)),
         }
     except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
+        if (error.name or "").split(".")[0] != "matplotlib":
             raise
         say("matplotlib is not installed, so the report has no pictures; `--report-only` adds them elsewhere")
         return []

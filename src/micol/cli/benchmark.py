@@ -22,7 +22,7 @@ from micol.progress import say
     "--weights",
     multiple=True,
     metavar="ID=FOLDER",
-    help="Take the model of a hub id from a folder; may be repeated.",
+    help="Take the model of a hub id (or `wordnet`) from a folder; may be repeated.",
 )
 @click.option(
     "--systems",
