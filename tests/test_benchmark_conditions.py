@@ -160,3 +160,31 @@ def test_shipped_conditions_can_be_read(path):
 
 def test_five_are_shipped():
     assert {path.stem for path in SHIPPED} == {"debian", "elife", "mag-cs", "pubmed", "pubmed-release"}
+
+
+DOCS = Path(__file__).parents[1] / "docs/benchmark.md"
+
+
+def example(language: str) -> str:
+    return DOCS.read_text(encoding="utf-8").split(f"```{language}\n")[1].split("```")[0]
+
+
+def test_the_documented_conditions_can_be_read(tmp_path):
+    conditions = read(tmp_path, example("toml"))
+    assert len(conditions.rows) == 24
+    assert conditions.rows[1].options["base"] == "allenai/scibert_scivocab_uncased"
+
+
+def test_the_documented_system_ranks():
+    from micol.benchmark.registry import SYSTEMS
+    from micol.ranking import Ranking
+
+    names: dict = {}
+    exec(example("python"), names)
+    candidates = Ranking.from_rows([[(0, 1.0), (1, 0.5)], [(1, 1.0)]])
+    task = type("Task", (), {"candidates": candidates})()
+    ranking = names["Shuffle"]().rank(task, 0)
+    assert sorted(ranking.row(0)[0]) == [0, 1]
+    assert ranking.row(1)[0].tolist() == [1]
+    text = DOCS.read_text(encoding="utf-8")
+    assert all(f"| `{kind}` |" in text for kind in SYSTEMS)
