@@ -39,6 +39,9 @@ TOKEN = "MICOL_TOKEN"
 )
 @click.option("--max-documents", default=256, show_default=True, type=click.IntRange(1), help="Of a request.")
 @click.option(
+    "--max-batch", default=512, show_default=True, type=click.IntRange(1), help="Documents tagged together."
+)
+@click.option(
     "--max-seconds", default=60.0, show_default=True, type=click.FloatRange(0.1), help="For a request."
 )
 def command(
@@ -55,6 +58,7 @@ def command(
     max_body: int,
     max_characters: int,
     max_documents: int,
+    max_batch: int,
     max_seconds: float,
 ) -> None:
     """Serves MODEL: a REST API, Annif's API, and a page to paste documents into.
@@ -67,6 +71,9 @@ def command(
 
     folder = Path(model_folder)
     ModelFolder(folder).read_config()
+    # Threads that wait for each other must not keep busy a core that others need: under load, a document
+    # then took ten times as long. Read by OpenMP when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
     token = token_of(token_file)
     try:
@@ -80,7 +87,7 @@ def command(
             f"serving needs the package {error.name}, which is not installed; pip install 'micol[serve]'"
         ) from None
     waiting = max(Limits.waiting, 4 * max_documents)
-    limits = Limits(max_body << 20, max_characters, max_documents, waiting, max_seconds)
+    limits = Limits(max_body << 20, max_characters, max_documents, waiting, max_batch, max_seconds)
     options = Options(host, name or "", language, token, allow_origin, schema, limits)
 
     def corpus():  # type: ignore[no-untyped-def]

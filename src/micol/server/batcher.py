@@ -1,13 +1,7 @@
-"""One thread runs the model, for everybody: requests that wait together are tagged together.
-
-The queue is fair by self-clocking: each document is due when the work in front of it, had every request an
-equal share, would be done. So a short request passes the long ones that came just before it, and a request
-with hundreds of documents gives way to each newcomer, yet nothing waits for ever.
-"""
+"""One thread runs the model, for everybody: requests that wait together are tagged together."""
 
 from __future__ import annotations
 
-import heapq
 import logging
 import threading
 import time
@@ -19,6 +13,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from micol.records import Document, Tagged
+from micol.server.fair_queue import FairQueue, Waiting
 from micol.server.metrics import Metrics
 from micol.server.problems import RequestError
 from micol.server.state import State, explain
@@ -28,7 +23,6 @@ Result = TypeVar("Result")
 
 SCORE_DIGITS = 6
 BATCH_SECONDS = 0.2  # what a batch may take: so long does a newcomer wait at the most to be next
-MOST_DOCUMENTS = 512  # in a batch
 CHARACTERS_A_TOKEN = 6
 FIXED_COST = 200  # of any document, in characters
 FIRST_RATE = 100_000.0  # characters a second, until it is known
@@ -85,31 +79,14 @@ class Job:
         return self.future.done() or time.monotonic() > self.deadline
 
 
-@dataclass(order=True)
-class Waiting:
-    """One document in the queue."""
-
-    due: float
-    number: int
-    job: Job = field(compare=False)
-    index: int = field(compare=False)
-    cost: float = field(compare=False)
-
-    @property
-    def document(self) -> Document:
-        return self.job.documents[self.index]
-
-
 class Batcher:
     """Collects requests into batches, and runs them on a thread of its own."""
 
-    def __init__(self, metrics: Metrics, most_waiting: int) -> None:
-        self.metrics, self.most_waiting = metrics, most_waiting
-        self.queue: list[Waiting] = []
+    def __init__(self, metrics: Metrics, most_waiting: int, most_together: int = 512) -> None:
+        self.metrics, self.most_waiting, self.most_together = metrics, most_waiting, most_together
+        self.queue: FairQueue[Job] = FairQueue()
         self.errands: list[Callable[[], None]] = []
         self.changed = threading.Condition()
-        self.clock = 0.0  # how far the work has come, in cost for each of those who share it
-        self.accepted = 0
         self.rate = FIRST_RATE
         self.last_size = 1
         self.is_closed = False
@@ -141,12 +118,11 @@ class Batcher:
                 raise RequestError(
                     503, "too many documents are waiting; try again soon", {"Retry-After": "2"}
                 )
-            due = self.clock
-            for index, document in enumerate(documents):
-                cost = FIXED_COST + min(len(document.title) + len(document.abstract), most_read)
-                due += cost
-                self.accepted += 1
-                heapq.heappush(self.queue, Waiting(due, self.accepted, job, index, cost))
+            costs = [
+                FIXED_COST + min(len(document.title) + len(document.abstract), most_read)
+                for document in documents
+            ]
+            self.queue.add(job, costs)
             self.changed.notify()
         return job.future
 
@@ -183,33 +159,22 @@ class Batcher:
             elif self.is_closed and not self.errands:
                 return
 
-    def next_batch(self) -> list[Waiting]:
-        """Those that are due next, as many as the model does in a moment; what is too late is let go."""
+    def next_batch(self) -> list[Waiting[Job]]:
+        """As many documents as the model does in a moment."""
         with self.changed:
             if len(self.queue) < self.last_size and not self.is_closed:
                 self.changed.wait_for(lambda: len(self.queue) >= self.last_size, LINGER_SECONDS)
-            batch: list[Waiting] = []
-            budget = self.rate * BATCH_SECONDS
-            while self.queue and len(batch) < MOST_DOCUMENTS:
-                if batch and self.queue[0].cost > budget:
-                    break
-                waiting = heapq.heappop(self.queue)
-                self.clock = max(self.clock, waiting.due)
-                if not waiting.job.is_over():
-                    batch.append(waiting)
-                    budget -= waiting.cost
-            if not self.queue:
-                self.clock = 0.0  # nobody waits: all begin anew
+            batch = self.queue.take(self.rate * BATCH_SECONDS, self.most_together)
             self.last_size = len(batch)
             return batch
 
-    def tag(self, batch: Sequence[Waiting]) -> None:
+    def tag(self, batch: Sequence[Waiting[Job]]) -> None:
         if not batch:
             return
-        groups: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[Waiting]] = {}
+        groups: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[Waiting[Job]]] = {}
         for waiting in batch:
-            question = waiting.job.question
-            key = (id(waiting.job.state), question.include, question.exclude)
+            question = waiting.request.question
+            key = (id(waiting.request.state), question.include, question.exclude)
             groups.setdefault(key, []).append(waiting)
         started = time.perf_counter()
         for group in groups.values():
@@ -219,35 +184,35 @@ class Batcher:
         cost = sum(waiting.cost for waiting in batch)
         self.rate += 0.3 * (cost / max(seconds, 1e-6) - self.rate)
 
-    def tag_group(self, group: Sequence[Waiting]) -> None:
+    def tag_group(self, group: Sequence[Waiting[Job]]) -> None:
         """Documents with the same labels to choose from."""
         try:
             answers = answers_to(group)
         except Exception as error:
             if len(group) == 1:
                 log.error("a document could not be tagged", exc_info=error)
-                group[0].job.fail(error)
+                group[0].request.fail(error)
                 return
             # One of them is to blame, and only that one is to fail.
             for waiting in group:
                 self.tag_group([waiting])
             return
         for waiting, answer in zip(group, answers, strict=True):
-            waiting.job.done(waiting.index, answer)
+            waiting.request.done(waiting.index, answer)
 
 
-def answers_to(group: Sequence[Waiting]) -> list[Answer]:
-    first = group[0].job
+def answers_to(group: Sequence[Waiting[Job]]) -> list[Answer]:
+    first = group[0].request
     state, question = first.state, first.question
-    most = max(waiting.job.question.limit for waiting in group)
+    most = max(waiting.request.question.limit for waiting in group)
     tagged = state.classifier.suggest(
-        [waiting.document for waiting in group],
+        [waiting.request.documents[waiting.index] for waiting in group],
         most,
         include=question.include,
         exclude=question.exclude,
     )
     return [
-        answer_to(state, waiting.document, waiting.job.question, found)
+        answer_to(state, waiting.request.documents[waiting.index], waiting.request.question, found)
         for waiting, found in zip(group, tagged, strict=True)
     ]
 

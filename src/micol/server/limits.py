@@ -17,6 +17,7 @@ class Limits:
     document_characters: int = 100_000
     documents: int = 256  # in one request
     waiting: int = 8192  # documents of all requests, before newcomers are asked to come later
+    together: int = 512  # documents that are tagged in one batch
     seconds: float = 60.0  # for one request, from its first byte to its answer
 
     def as_dict(self) -> dict[str, float]:

@@ -48,7 +48,7 @@ class Service:
         classifier.take(EditedLabels(anonymous(classifier.label_table), 0))
         self.metrics = Metrics()
         self.current = Current(State(classifier))
-        self.batcher = Batcher(self.metrics, options.limits.waiting)
+        self.batcher = Batcher(self.metrics, options.limits.waiting, options.limits.together)
         self.editor = LabelEditor(folder, self.current, self.batcher, self.metrics)
         self.changes = Changes(options.token, is_loopback(options.host))
         self.name = options.name or folder.resolve().name
