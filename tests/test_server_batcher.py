@@ -95,8 +95,8 @@ def test_whatever_comes_everybody_has_a_turn(budget: float) -> None:
     queue.add(Asking("long"), [1000.0])
     queue.add(Asking("many"), [300.0] * 20)
     taken: list[str] = []
-    for _ in range(2000):
-        while len(queue) < 150:
+    for _ in range(20_000):
+        while len(queue) < 40:
             queue.add(Asking("short"), [10.0])
         batch = queue.take(budget, 64)
         assert batch
