@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
 import warnings
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +21,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 import micol
 from micol.evaluation import LabelCounts
+from micol.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
 MEASURES = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSN@3", "PSN@5")
@@ -102,16 +100,6 @@ def timed(work, repeats: int):
     return result, {"cpu_s": round(min(cpu), 4), "wall_s": round(min(wall), 4)}
 
 
-def machine() -> dict[str, str]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        cpu = platform.processor()
-    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "pyarrow")}
-    return {"cpu": cpu, "cores": str(os.cpu_count()), "python": platform.python_version(), **libraries}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -146,7 +134,7 @@ def main() -> None:
     }
     ratio = peer_time["cpu_s"] / our_time["cpu_s"]
     result = {
-        "machine": machine(),
+        "machine": machine("numpy", "scipy", "scikit-learn", "pyarrow"),
         "documents": settings.documents,
         "labels": settings.labels,
         "training_documents": settings.training,
@@ -169,7 +157,7 @@ def main() -> None:
         ),
         "",
         f"Largest difference of a measure: {largest:.1e}. "
-        f"Machine: {', '.join(f'{key} {value}' for key, value in machine().items())}.",
+        f"Machine: {', '.join(f'{key} {value}' for key, value in result['machine'].items())}.",
     ]
     (settings.output / "metrics.md").write_text("\n".join(table) + "\n")
     print("\n".join(table))

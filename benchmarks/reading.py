@@ -13,13 +13,11 @@ import argparse
 import gc
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +25,7 @@ import numpy as np
 import pyarrow.json
 
 from micol import Corpus
+from micol.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
 WORDS_IN_TITLE, WORDS = 10, 126
@@ -102,16 +101,6 @@ def scanner_start(numba_cache: Path) -> float:
     return float(run.stdout)
 
 
-def machine() -> dict[str, str]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        cpu = platform.processor()
-    libraries = {name: version(name) for name in ("numpy", "numba", "pyarrow")}
-    return {"cpu": cpu, "cores": str(os.cpu_count()), "python": platform.python_version(), **libraries}
-
-
 def measure(documents: int, repeats: int, folder: Path) -> dict[str, Any]:
     os.environ["MICOL_CACHE"] = str(folder / "cache")
     other_load = os.getloadavg()[0]
@@ -144,7 +133,7 @@ def measure(documents: int, repeats: int, folder: Path) -> dict[str, Any]:
         repeats,
     )
     return {
-        "machine": machine(),
+        "machine": machine("numpy", "numba", "pyarrow"),
         "documents": documents,
         "repeats": repeats,
         "megabytes": round(path.stat().st_size / 1e6),

@@ -31,9 +31,9 @@ import ahocorasick_rs
 import bm25s
 import numpy as np
 
-from machine import machine
 from micol.corpus import Corpus
 from micol.data import debian
+from micol.machine import machine
 from micol.progress import say
 from micol.retrieve import BM25, ExactMatcher
 from micol.retrieve.stop_words import ENGLISH

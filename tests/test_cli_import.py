@@ -102,7 +102,7 @@ def test_many_bad_records_are_listed_in_short(tmp_path):
     path.write_text('{"id": "W1"}\n' + "bad\n" * 50)
     done = micol("import", "openalex", path, "-o", tmp_path / "out", "--skip-bad")
     assert len(done.stderr.splitlines()) == 21
-    assert done.stderr.splitlines()[-1] == "left out: 30 more"
+    assert done.stderr.splitlines()[-1] == "left out by --skip-bad: 30 more"
 
 
 @pytest.mark.parametrize(

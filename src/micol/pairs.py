@@ -156,3 +156,17 @@ def sweep(
         done, drawn = done + len(some), drawn + len(index)
         progress.advance(len(index))
     return joined(parts), np.concatenate(full)
+
+
+def why_none(network: Network, path: MetaPath) -> str:
+    """Which field leaves a path without pairs, and what to do."""
+    schema = network.schema
+    fields = {**schema.nodes, **schema.links}
+    for letter in sorted(path.letters(schema)):
+        if network.relations[letter].forward.nnz == 0:
+            return (
+                f"no document has {fields[letter]!r}; check the field's name, or take a path without {letter}"
+            )
+    return (
+        "the fields it follows are there, but lead nowhere; `micol inspect` shows which paths join documents"
+    )

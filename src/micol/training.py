@@ -23,7 +23,7 @@ from micol.files import replacing
 from micol.folder import ModelFolder
 from micol.labels import LabelSpace
 from micol.metapath import MetaPath
-from micol.pairs import Method, Pairs, draw_pairs
+from micol.pairs import Method, Pairs, draw_pairs, why_none
 from micol.plots import plot_losses
 from micol.progress import say
 from micol.rank import team
@@ -103,17 +103,12 @@ def train(
 def pairs_for(corpus: Corpus, settings: Settings) -> Pairs:
     """Draws the pairs of the settings' meta-path, those for validation included."""
     wanted = settings.pairs + (settings.validation_pairs if settings.keep_best else 0)
-    pairs = draw_pairs(
-        corpus.network(),
-        MetaPath(settings.path),
-        wanted,
-        seed=settings.seed,
-        method=cast(Method, settings.sampling),
-    )
+    network, path = corpus.network(), MetaPath(settings.path)
+    pairs = draw_pairs(network, path, wanted, seed=settings.seed, method=cast(Method, settings.sampling))
     if not len(pairs.anchor):
         raise MicolError(
             f"{corpus.source}: no document reaches another by {settings.path}, so there is nothing to train "
-            "on; see `micol inspect` for the paths that do"
+            f"on: {why_none(network, path)}"
         )
     if len(pairs.anchor) < wanted:
         say(f"only {len(pairs.anchor):,} pairs exist by {settings.path}; training on those")

@@ -13,14 +13,12 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import click
 
 from micol.errors import UsageError
-from micol.progress import say
+from micol.progress import say, say_left_out
 
 if TYPE_CHECKING:
     import numpy as np
 
     from micol.labels import LabelSpace
-
-LISTED = 20  # messages about bad records, before the rest is only counted
 
 
 @click.command("candidates")
@@ -92,7 +90,7 @@ def command(
     if bm25_top is None and threshold is None:
         bm25_top = source.bm25_top
     recall = Recall({identifier: position for position, identifier in enumerate(source.labels.ids)})
-    skipped = 0
+    skipped: list[str] = []
     with written(output) as stream:
         writer = CandidateWriter(stream, source.labels)
         for batch in batches:
@@ -109,11 +107,8 @@ def command(
             )
             writer.write(batch.ids, found.candidates)
             recall.add(batch.gold, found)
-            for message in batch.skipped[: max(LISTED - skipped, 0)]:
-                say(f"left out by --skip-bad: {message}")
-            skipped += len(batch.skipped)
-    if skipped > LISTED:
-        say(f"left out by --skip-bad: {skipped - LISTED:,} more")
+            skipped += batch.skipped
+    say_left_out(skipped)
     if recall.documents:
         say(recall.report())
 
@@ -139,8 +134,9 @@ def opened(model_or_labels: str, dense_top: int | None, skip_bad: bool) -> Sourc
                 f"{model_or_labels}: --dense needs vectors; give a model folder in place of the labels"
             )
         labels = LabelSpace.read(model_or_labels, skip_bad=skip_bad)
-        for message in [*labels.skipped, *labels.warnings][:LISTED]:
-            say(message)
+        say_left_out(labels.skipped)
+        for warning in labels.warnings:
+            say(f"warning: {model_or_labels}: {warning}")
         return Source(labels)
     folder = ModelFolder(Path(model_or_labels))
     settings: dict[str, Any] = folder.read_config()["settings"]

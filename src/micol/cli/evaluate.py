@@ -145,18 +145,11 @@ def _read_documents(paths: Sequence[str], skip_bad: bool) -> Corpus:
 
 
 def _read_ids(path: str, corpus: Corpus, warnings: list[str]) -> set[str]:
-    from micol.files import open_bytes
+    from micol.files import read_ids
 
-    with open_bytes(path) as file:
-        try:
-            ids = set(file.read().decode("utf-8").split("\n"))
-        except UnicodeDecodeError as error:
-            raise MicolError(
-                f"{path}: not UTF-8 ({error.reason}); expected one document id a line"
-            ) from error
-    ids = {line.strip() for line in ids} - {""}
+    ids = read_ids(path)
     unknown = ids.difference(corpus.ids)
-    if not ids or len(unknown) == len(ids):
+    if len(unknown) == len(ids):
         raise MicolError(
             f"{path}: lists no document of {corpus.source}; expected one document id a line, "
             f"such as {corpus.ids[0]!r}"

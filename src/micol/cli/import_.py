@@ -6,8 +6,6 @@ import click
 
 from micol.formats import FORMATS
 
-MAX_LISTED = 20
-
 
 @click.command("import")
 @click.argument("format_name", metavar="FORMAT", type=click.Choice(list(FORMATS)))
@@ -48,16 +46,13 @@ def command(
     from micol.formats import module
     from micol.formats.base import Options
     from micol.formats.writing import write
-    from micol.progress import say
+    from micol.progress import say, say_left_out
 
     if not sources and format_name != "debian":
         raise UsageError(f"micol import {format_name} needs at least one SOURCE: a file or a folder")
     options = Options(labels, min_score, language, fetch, skip_bad)
     counts = write(module(format_name).read(sources, options), output, options, ".gz" if gzip else "")
-    for message in options.skipped[:MAX_LISTED]:
-        say(f"left out: {message}")
-    if len(options.skipped) > MAX_LISTED:
-        say(f"left out: {len(options.skipped) - MAX_LISTED:,} more")
+    say_left_out(options.skipped)
     for note in options.notes:
         say(f"note: {note}")
     for what, count in counts.items():

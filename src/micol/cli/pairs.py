@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from micol.errors import MicolError, UsageError
-from micol.progress import say
+from micol.progress import say, say_left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from micol.metapath import MetaPath
     from micol.network import Network
     from micol.pairs import Method, Pairs
-
-LISTED = 20  # messages about bad records, before the rest is only counted
 
 
 @click.command("pairs")
@@ -74,14 +72,11 @@ def command(
     # A wrong path is told before a large file is read.
     path.bind(schema)
     corpus = Corpus.read(list(docs), schema, skip_bad=skip_bad, text=False)
-    for message in corpus.skipped[:LISTED]:
-        say(f"left out by --skip-bad: {message}")
-    if len(corpus.skipped) > LISTED:
-        say(f"left out by --skip-bad: {len(corpus.skipped) - LISTED:,} more")
+    say_left_out(corpus.skipped)
     network = corpus.network()
     # After the corpus, whose errors need not wait for the compiler to load.
     from micol.compiled import compiling_is_told
-    from micol.pairs import draw_pairs
+    from micol.pairs import draw_pairs, why_none
 
     with compiling_is_told():
         pairs = draw_pairs(network, path, number, seed, method)
@@ -102,20 +97,6 @@ def summarise(network: Network, path: MetaPath, pairs: Pairs, asked: int) -> Non
     say(f"{len(pairs.anchor):,} pairs by {path} from {anchors:,} of {network.n_documents:,} documents")
     if pairs.exhausted:
         say(f"asked for {asked:,}: these are all the pairs there are")
-
-
-def why_none(network: Network, path: MetaPath) -> str:
-    """Which field leaves a path without pairs, and what to do."""
-    schema = network.schema
-    fields = {**schema.nodes, **schema.links}
-    for letter in sorted(path.letters(schema)):
-        if network.relations[letter].forward.nnz == 0:
-            return (
-                f"no document has {fields[letter]!r}; check the field's name, or take a path without {letter}"
-            )
-    return (
-        "the fields it follows are there, but lead nowhere; `micol inspect` shows which paths join documents"
-    )
 
 
 def id_table(network: Network, pairs: Pairs) -> pa.Table:
