@@ -17,7 +17,14 @@ from transformers.utils import logging as transformers_logging
 
 from micol.errors import MicolError
 from micol.rank.base import HOW_TO_PROVIDE
-from micol.rank.packing import PACKABLE, PACKED_ATTENTION, Framing, Packed, last_hidden_states
+from micol.rank.packing import (
+    PACKABLE,
+    PACKED_ATTENTION,
+    Framing,
+    Packed,
+    fuse_projections,
+    last_hidden_states,
+)
 from micol.rank.runtime import cores, float_precision, on_every_core, quantised
 
 if TYPE_CHECKING:
@@ -41,6 +48,8 @@ class Encoder:
         if model.config.model_type in PACKABLE - {"bert", "electra"}:
             limit -= model.config.pad_token_id + 1
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, min(max_tokens, limit)
+        if model.config._attn_implementation == PACKED_ATTENTION:
+            fuse_projections(model)
         # The weights as they were trained, where the model computes in a narrower type.
         self.exact_weights: dict[str, torch.Tensor] = {}
         self.settled: torch.dtype | None = None

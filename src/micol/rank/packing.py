@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import linear, scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
 # Architectures whose positions are an input and whose attention goes through transformers' interface.
@@ -89,32 +89,67 @@ def slice_sequences(batch: Packed, start: int, end: int) -> Packed:
 
 
 def packed_attention(
-    module: torch.nn.Module,
     query: torch.Tensor,  # [1, heads, T, dim]
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    *,
-    packed_starts: torch.Tensor,
-    packed_longest: int,
-    dropout: float = 0.0,
-    **_: Any,
-) -> tuple[torch.Tensor, None]:
-    """Attention within each packed sequence. On CUDA, flash attention, which knows no dropout."""
+    starts: torch.Tensor,
+    longest: int,
+    dropout: float,
+) -> torch.Tensor:
+    """Attention within each packed sequence, [1, T, heads, dim]. On CUDA, flash attention without dropout."""
     if query.is_cuda:
         from torch.nn.attention.varlen import varlen_attn
 
-        q, k, v = (part[0].transpose(0, 1).contiguous() for part in (query, key, value))  # [T, heads, dim]
-        out = varlen_attn(q, k, v, packed_starts, packed_starts, packed_longest, packed_longest)
+        q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))  # [T, heads, dim]
+        out = varlen_attn(q, k, v, starts, starts, longest, longest)
         assert isinstance(out, torch.Tensor)
-        return out.unsqueeze(0), None  # [1, T, heads, dim]
-    lengths = packed_starts.diff().tolist()
+        return out.unsqueeze(0)
+    lengths = starts.diff().tolist()
     parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
     attended = [scaled_dot_product_attention(q, k, v, dropout_p=dropout) for q, k, v in parts]
-    return torch.cat(attended, dim=2).transpose(1, 2), None
+    return torch.cat(attended, dim=2).transpose(1, 2)
 
 
-AttentionInterface.register(PACKED_ATTENTION, packed_attention)
+def no_attention(*_: Any, **__: Any) -> None:
+    """Stands for the name of packed attention, which is in the layers themselves: see fuse_projections."""
+    raise AssertionError("a packed encoder without fused layers")
+
+
+# A name of our own: for it transformers builds no attention mask.
+AttentionInterface.register(PACKED_ATTENTION, no_attention)
+
+
+class FusedSelfAttention(torch.nn.Module):
+    """Packed self-attention with queries, keys and values of one matrix product: a GPU likes it large.
+
+    Takes the place of a layer's own and keeps the names of its weights.
+    """
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.query, self.key, self.value = layer.query, layer.key, layer.value
+        self.heads = int(layer.num_attention_heads)
+        self.dropout = layer.dropout
+
+    def forward(
+        self, hidden: torch.Tensor, *_: Any, packed_starts: torch.Tensor, packed_longest: int, **__: Any
+    ) -> tuple[torch.Tensor, None]:
+        parts = (self.query, self.key, self.value)
+        weight, bias = torch.cat([p.weight for p in parts]), torch.cat([p.bias for p in parts])
+        tokens = hidden.shape[1]
+        projected = linear(hidden, weight, bias).view(1, tokens, 3, self.heads, -1)
+        query, key, value = (part.transpose(1, 2) for part in projected.unbind(2))  # [1, heads, T, dim]
+        dropout = float(self.dropout.p) if self.training else 0.0
+        out = packed_attention(query, key, value, packed_starts, packed_longest, dropout)
+        return out.reshape(1, tokens, -1), None
+
+
+def fuse_projections(model: torch.nn.Module) -> None:
+    """Gives every layer the fused self-attention in the place of its own."""
+    layers: list[Any] = [part for part in model.modules() if hasattr(part, "self")]
+    for layer in layers:
+        if not isinstance(layer.self, FusedSelfAttention):
+            layer.self = FusedSelfAttention(layer.self)
 
 
 def can_pack(model: PreTrainedModel) -> bool:

@@ -31,6 +31,7 @@ from micol.errors import MicolError
 from micol.progress import Progress
 from micol.rank import team
 from micol.rank.bi_encoder import pool
+from micol.rank.dropout import hash_dropout
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
 from micol.rank.losses import info_nce, listwise
@@ -279,8 +280,11 @@ def fit(
         load_best_model_at_end=choose_best,
         metric_for_best_model="loss" if choose_best else None,
         greater_is_better=False if choose_best else None,
-        logging_steps=max(1, steps // 100),
+        # Reading the loss waits for the device, so that the next batch is not packed meanwhile.
+        logging_steps=max(1, steps // 40),
         logging_nan_inf_filter=False,
+        # Another process packs the next batches while the device computes.
+        dataloader_num_workers=1 if device.type == "cuda" else 0,
         disable_tqdm=True,
         report_to=[],
         remove_unused_columns=False,
@@ -295,6 +299,7 @@ def fit(
             if isinstance(part, torch.nn.Dropout):
                 part.p = 0.0
     if settings.compile:
+        hash_dropout(module.model)
         module.model.compile(dynamic=True)
     trainer = ContrastiveTrainer(
         module, settings, train, validation, args=arguments, callbacks=[ShowProgress(what)]
