@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,17 +51,30 @@ def prepare(folder: Path, base: str | None, number: int) -> list[dict[str, str]]
     return [{"id": f"d{n}", "text": " ".join(next(words) for _ in range(WORDS))} for n in range(number)]
 
 
-def suggest_rate(folder: Path, documents: list[dict[str, str]]) -> float:
-    """Documents a second of `micol suggest`, its start taken out by a run with few of them."""
-    seconds = {}
+class Rate(NamedTuple):
+    """How quick, by the clock and by the processor, which other programs do not make run on."""
+
+    documents_per_second: float
+    cpu_ms_a_document: float
+
+
+def suggest_rate(folder: Path, documents: list[dict[str, str]]) -> Rate:
+    """The rate of `micol suggest`, its start taken out by a run with few documents."""
+    seconds, cpu = {}, {}
     for count in (64, len(documents)):
         file = folder / f"docs{count}.jsonl"
         file.write_text("".join(json.dumps(document) + "\n" for document in documents[:count]))
-        started = time.perf_counter()
+        started, cpu_before = time.perf_counter(), children_cpu()
         command = [*MICOL, "suggest", str(folder / "model"), str(file)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        seconds[count] = time.perf_counter() - started
-    return (len(documents) - 64) / (seconds[len(documents)] - seconds[64])
+        seconds[count], cpu[count] = time.perf_counter() - started, children_cpu() - cpu_before
+    number, whole = len(documents) - 64, len(documents)
+    return Rate(number / (seconds[whole] - seconds[64]), 1000 * (cpu[whole] - cpu[64]) / number)
+
+
+def children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Server:
@@ -73,6 +87,10 @@ class Server:
         return {
             name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")
         }
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
         return self.metrics()["process_resident_memory_bytes"] / 2**20
@@ -189,8 +207,10 @@ def measure(folder: Path, base: str | None, seconds: float) -> dict[str, Any]:
     one_each = [request([document]) for document in documents]
     before = suggest_rate(folder, documents)
     with serving(folder) as server:
+        cpu_before = server.cpu_seconds()
         [load], memory = run_loads([Load(server, one_each, CLIENTS)], seconds)
         batches = server.metrics()
+        cpu = (server.cpu_seconds() - cpu_before) / batches["micol_documents_total"]
     after = suggest_rate(folder, documents)
     with serving(folder) as server:
         short = [
@@ -199,12 +219,14 @@ def measure(folder: Path, base: str | None, seconds: float) -> dict[str, Any]:
         long = [request(documents[at : at + LONG_DOCUMENTS]) for at in range(0, 1600, LONG_DOCUMENTS)]
         loads = [Load(server, short, SHORT_CLIENTS), Load(server, long, CLIENTS, LONG_DOCUMENTS)]
         (short_ones, long_ones), _ = run_loads(loads, max(10.0, seconds / 10))
-    rate = (before + after) / 2
+    rates = [before.documents_per_second, after.documents_per_second]
+    cpu_of_suggest = (before.cpu_ms_a_document + after.cpu_ms_a_document) / 2
     return {
         "seconds": seconds,
-        "suggest_documents_per_second": [round(before, 1), round(after, 1)],
+        "suggest_documents_per_second": [round(rate, 1) for rate in rates],
         "load": load,
-        "share_of_suggest": round(load["documents_per_second"] / rate, 3),
+        "share_of_suggest": round(load["documents_per_second"] / (sum(rates) / 2), 3),
+        "cpu_ms_a_document": {"suggest": round(cpu_of_suggest, 1), "serve": round(1000 * cpu, 1)},
         "documents_a_batch": round(
             batches["micol_batch_documents_sum"] / batches["micol_batch_documents_count"], 1
         ),
@@ -232,7 +254,7 @@ def measure_gpu(folder: Path, base: str | None, seconds: float) -> dict[str, Any
 
 
 def table(result: dict[str, Any]) -> str:
-    load, memory = result["load"], result["memory"]
+    load, memory, cpu = result["load"], result["memory"], result["cpu_ms_a_document"]
     before, after = result["suggest_documents_per_second"]
     rows = [
         f"{WORDS}-word documents, 453 labels, {CLIENTS} clients for {result['seconds']:g} s on the server's "
@@ -242,6 +264,7 @@ def table(result: dict[str, Any]) -> str:
         "| --- | ---: |",
         f"| `micol suggest`, before and after, documents a second | {before}, {after} |",
         f"| `micol serve`, documents a second | {load['documents_per_second']} |",
+        f"| CPU ms a document, `suggest` and `serve` | {cpu['suggest']}, {cpu['serve']} |",
         f"| share | {100 * result['share_of_suggest']:.0f} % |",
         f"| requests, errors | {load['requests']:,}, {load['errors']} |",
         f"| p50, p99 | {load['p50_ms']:.0f} ms, {load['p99_ms']:.0f} ms |",

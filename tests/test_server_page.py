@@ -168,6 +168,40 @@ def test_a_label_says_why(open_page: Open) -> None:
     assert row.get_attribute("aria-expanded") == "false"
 
 
+EXPLAINED = """async () => {
+    const {why} = await import("/static/why.js");
+    const {marked} = await import("/static/highlight.js");
+    const text = "👩‍🔬 Women play chess. They win at it.";
+    const explanation = {
+        named_at: [[15, 20]], shared_words: ["win"], best_sentence: [4, 21],
+        contributions: {"exact name": 1.5, "sentence": -0.5},
+        neighbours: [{id: "d9", title: "A <b>bold</b> game", via: "cites it"}],
+    };
+    const suggestion = {id: "game::board:chess", name: "Chess", explanation};
+    const article = document.createElement("article");
+    article.id = "explained";
+    article.append(...marked(text, explanation), await why(suggestion, text, {}));
+    document.getElementById("main").append(article);
+}"""
+
+
+def test_every_kind_of_reason(open_page: Open) -> None:
+    """The whole of what an explanation may hold, with characters that JavaScript counts as two."""
+    page = open_page()
+    page.evaluate(EXPLAINED)
+    article = page.locator("#explained")
+    assert article.locator("> mark.named").all_inner_texts() == ["chess"]
+    assert "".join(article.locator("> mark.sentence").all_inner_texts()) == "Women play chess."
+    assert article.locator("> mark.word").all_inner_texts() == ["win"]
+    expect(article.locator(".reasons")).to_contain_text("“Women play chess.”")
+    assert article.locator(".contributions li").all_inner_texts() == ["exact name\n+1.50", "sentence\n−0.50"]
+    widths = article.locator(".contributions .bar > span").evaluate_all(
+        "bars => bars.map(bar => bar.style.width)"
+    )
+    assert [float(width.strip("%")) for width in widths] == pytest.approx([100, 100 / 3], abs=0.01)
+    expect(article.locator(".evidence")).to_have_text("A <b>bold</b> game cites it")
+
+
 def test_branches_filter(open_page: Open, debian_server: Server) -> None:
     page = open_page()
     paste(page, CHESS)

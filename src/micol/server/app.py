@@ -76,11 +76,11 @@ def add_plain_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
-        return FileResponse(str(PAGE / "index.html"), headers={"Cache-Control": "no-cache"})
+        return FileResponse(str(PAGE / "index.html"))
 
     @app.get("/api", include_in_schema=False)
     async def api_page() -> FileResponse:
-        return FileResponse(str(PAGE / "api.html"), headers={"Cache-Control": "no-cache"})
+        return FileResponse(str(PAGE / "api.html"))
 
     app.mount("/static", StaticFiles(directory=str(PAGE)), name="static")
 

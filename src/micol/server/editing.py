@@ -52,10 +52,11 @@ class LabelEditor:
     def add(self, labels: Sequence[Label]) -> Edited:
         def change(table: LabelTable, embed: Embed) -> EditedLabels:
             refuse_repeats(labels)
+            known = set(table.labels.ids)
             for label in labels:
-                if label.id in table.labels.ids:
+                if label.id in known:
                     raise RequestError(409, f"there is a label with the id {printable(label.id)} already")
-            check_parents(labels, {*table.labels.ids, *(label.id for label in labels)})
+            check_parents(labels, known | {label.id for label in labels})
             return table.added(labels, embed)
 
         return self._change(change, (label.id for label in labels))

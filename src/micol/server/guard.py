@@ -26,6 +26,7 @@ SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-cache"),
 )
 WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 
