@@ -324,6 +324,23 @@ def test_a_loss_that_is_no_number_is_a_sentence(
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("architecture", ["bi", "cross"])
+def test_a_last_step_that_ruins_the_weights_is_a_sentence(
+    architecture: str,
+    tiny_bert: Path,
+    corpora: dict[str, micol.Corpus],
+    label_spaces: dict[str, LabelSpace],
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(MicolError, match=r"training has diverged.*lower the learning rate \(now 1e\+30\)"):
+        micol.train(
+            corpora["cross"], label_spaces["cross"], "P->P", architecture, base=str(tiny_bert), pairs=16,
+            learning_rate=1e30, batch_size=16, bf16=False, warmup=0.0, teacher="none",
+            output=tmp_path / "model",
+        )  # fmt: skip
+    assert not (tmp_path / "model").exists()
+
+
 @pytest.mark.parametrize(
     ("largest_file", "checkpoints"),
     # In turn: no checkpoint at all, its weights alone, no checkpoint wanted but the model itself too large.
@@ -352,7 +369,7 @@ def test_nothing_to_train_on_is_a_sentence(
     tiny_bert: Path, label_spaces: dict[str, LabelSpace], tmp_path: Path
 ) -> None:
     alone = micol.Corpus.from_records([{"id": f"d{n}", "title": "web graph"} for n in range(5)])
-    with pytest.raises(MicolError, match=r"no document reaches another by P->P.*no document has .references."):
+    with pytest.raises(MicolError, match=r"no document reaches another by P->P.*no document has .refer"):
         micol.train(alone, label_spaces["bi"], "P->P", base=str(tiny_bert), output=tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -410,6 +427,10 @@ def test_the_papers_recipe_is_its_appendix() -> None:
         ({"epoch": 3}, "unknown setting 'epoch'; there are .*epochs"),
         ({"epochs": 0}, "epochs must be above 0, got 0"),
         ({"warmup": 2.0}, "warmup must be between 0 and 1, got 2.0"),
+        ({"temperature": float("nan")}, "temperature must be above 0, got nan"),
+        ({"dense_top": -1}, "dense_top must be 0 or more, got -1"),
+        ({"max_tokens": 2}, "max_tokens must be at least 8, got 2"),
+        ({"keep_best": True, "checkpoints": 0}, "keep_best chooses among checkpoints"),
         ({"pooling": "max"}, "pooling must be one of auto, cls, mean, got 'max'"),
         ({"teacher": "bi"}, "teacher is a setting of the cross-encoder"),
     ],

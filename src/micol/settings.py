@@ -9,6 +9,19 @@ from typing import Any
 from micol.errors import UsageError
 
 ARCHITECTURES = ("bi", "cross")
+CHOICES = {
+    "architecture": ARCHITECTURES,
+    "pooling": ("auto", "cls", "mean"),
+    "sampling": ("uniform", "node-first", "rarity"),
+    "teacher": ("none", "bi"),
+}
+POSITIVE = (
+    "pairs", "batch_size", "epochs", "learning_rate", "temperature", "negatives", "bm25_top",
+)  # fmt: skip
+NOT_NEGATIVE = ("validation_pairs", "gradient_cache", "weight_decay", "checkpoints", "dense_top", "seed")
+SHARES = ("title_pairs", "warmup", "interpolate")
+# [CLS], [SEP] and some words; two texts and their separators for the cross-encoder.
+FEWEST_TOKENS = 8
 
 
 @dataclass(frozen=True)
@@ -51,28 +64,21 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive = (
-            "pairs",
-            "max_tokens",
-            "batch_size",
-            "epochs",
-            "learning_rate",
-            "temperature",
-            "negatives",
-        )
-        for name in positive:
-            if getattr(self, name) <= 0:
+        # Asked this way round, what is no number is refused, too.
+        for name in POSITIVE:
+            if not getattr(self, name) > 0:
                 raise UsageError(f"{name} must be above 0, got {getattr(self, name)}")
-        for name in ("title_pairs", "warmup", "interpolate"):
+        for name in NOT_NEGATIVE:
+            if not getattr(self, name) >= 0:
+                raise UsageError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
-        choices = {
-            "architecture": ARCHITECTURES,
-            "pooling": ("auto", "cls", "mean"),
-            "sampling": ("uniform", "node-first", "rarity"),
-            "teacher": ("none", "bi"),
-        }
-        for name, allowed in choices.items():
+        if self.max_tokens < FEWEST_TOKENS:
+            raise UsageError(f"max_tokens must be at least {FEWEST_TOKENS}, got {self.max_tokens}")
+        if self.keep_best and not self.checkpoints:
+            raise UsageError("keep_best chooses among checkpoints, and checkpoints is 0; raise it")
+        for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if self.teacher != "none" and self.architecture != "cross":

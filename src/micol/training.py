@@ -88,6 +88,7 @@ def train(
             fit_ranker = fit_bi if architecture == "bi" else partial(fit_cross, teacher=teacher)
             with clear_failures(folder):
                 ranker, log = fit_ranker(corpus, labels, pairs, source, settings, folder, resume, tensorboard)
+            check_numbers(ranker, labels, settings)
             record["pairs_used"] = len(pairs.anchor)
             record["final_loss"] = [entry["loss"] for entry in log if "loss" in entry][-1]
         if teacher is not None:
@@ -287,6 +288,21 @@ def fit_taught_cross(
         what="training the cross-encoder",
     )
     return cross, log
+
+
+def check_numbers(ranker: BiEncoder | CrossEncoder, labels: LabelSpace, settings: Settings) -> None:
+    """The loss tells that training has diverged only a step later, and there is none after the last."""
+    encoder = ranker.encoder
+    with encoder.inference():
+        batch = encoder.framing.pack(encoder.tokenize(labels.texts()[:1])).to(encoder.device)
+        found = encoder.hidden(batch).float()
+        if isinstance(ranker, CrossEncoder):
+            found = ranker.head(found)
+    if not bool(found.isfinite().all()):
+        raise MicolError(
+            "training has diverged: the encoder's vectors are no numbers any more; lower the learning rate "
+            f"(now {settings.learning_rate:g})"
+        )
 
 
 @contextmanager

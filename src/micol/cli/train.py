@@ -11,7 +11,7 @@ import click
 
 from micol.errors import MicolError, UsageError
 from micol.progress import is_leader, say, say_left_out
-from micol.settings import ARCHITECTURES, RECIPES, Settings, resolve
+from micol.settings import ARCHITECTURES, CHOICES, RECIPES, Settings, resolve
 
 if TYPE_CHECKING:
     from micol.classify import Classifier
@@ -56,13 +56,22 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             continue
         flag = "--" + setting.name.replace("_", "-")
         kind = types[setting.name]
-        text = f"{HELP.get(setting.name, '')}  [default: by recipe]"
+        text = f"{HELP.get(setting.name, '')}  [default: {usual(setting.name)}]"
         if kind is bool:
             option = click.option(f"{flag}/--no-{flag[2:]}", setting.name, default=None, help=text)
         else:
-            option = click.option(flag, setting.name, type=kind, help=text)
+            choices = f"[{'|'.join(CHOICES[setting.name])}]" if setting.name in CHOICES else None
+            option = click.option(flag, setting.name, type=kind, metavar=choices, help=text)
         command = option(command)
     return command
+
+
+def usual(setting: str) -> str:
+    """What the default recipe sets, for both architectures."""
+    bi, cross = (getattr(resolve(each, "", "best", {}), setting) for each in ARCHITECTURES)
+    if isinstance(bi, bool):
+        bi, cross = ("yes" if value else "no" for value in (bi, cross))
+    return f"{bi}" if bi == cross else f"{bi}; cross: {cross}"
 
 
 @click.command("train")
@@ -114,7 +123,10 @@ def command(
     output: str,
     **options: Any,
 ) -> None:
-    """Trains a model on the metadata of DOCS, to tag documents with LABELS; no document needs a label."""
+    """Trains a model on the metadata of DOCS, to tag documents with LABELS; no document needs a label.
+
+    The options behind -o are the settings of training, with the defaults of --recipe best.
+    """
     from micol.corpus import Corpus
     from micol.labels import LabelSpace
     from micol.metapath import MetaPath
