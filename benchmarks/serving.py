@@ -238,6 +238,8 @@ def measure(folder: Path, base: str | None, seconds: float) -> dict[str, Any]:
 def measure_gpu(folder: Path, base: str | None, seconds: float) -> dict[str, Any]:
     import torch
 
+    if not torch.cuda.is_available():
+        raise SystemExit("--gpu needs a GPU that torch can use")
     one_each = [request([document]) for document in prepare(folder, base, 1600)]
     result: dict[str, Any] = {"seconds": seconds, "gpu": torch.cuda.get_device_name()}
     for name, clients, options in (
