@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Doc2Vec:
-    """PV-DBOW with word vectors, trained on the training documents and label texts.
+    """PV-DBOW, trained on the training documents and label texts.
 
     Test documents and labels get their vectors in the same way, by inference, so that they can be compared.
     """
@@ -28,11 +28,12 @@ class Doc2Vec:
     supervised: ClassVar[bool] = False
     deterministic: ClassVar[bool] = False
 
-    dimension: int = 200
-    window: int = 5
+    dimension: int = 100
     min_count: int = 2
-    epochs: int = 10
-    inference_epochs: int = 30
+    epochs: int = 40
+    inference_epochs: int = 50
+    # Words above this share of all are left out now and then.
+    sample: float = 1e-4
 
     @property
     def title(self) -> str:
@@ -64,8 +65,8 @@ class Doc2Vec:
 
         # One worker: with several, the same seed would not give the same vectors.
         return doc2vec.Doc2Vec(
-            Stream(), vector_size=self.dimension, window=self.window, min_count=self.min_count,
-            epochs=self.epochs, dm=0, dbow_words=1, seed=seed, workers=1,
+            Stream(), vector_size=self.dimension, min_count=self.min_count, epochs=self.epochs,
+            sample=self.sample, dm=0, dbow_words=0, seed=seed, workers=1,
         )  # fmt: skip
 
     def inferred(self, model: Any, texts: Sequence[str], what: str) -> np.ndarray:
