@@ -57,6 +57,11 @@ system = "micol"
 combine = ["P->P", "PAP"]
 settings = {{ pairs = 70 }}
 [[systems]]
+system = "micol"
+name = "other recipe"
+path = "PAP"
+settings = {{ recipe = "best", epochs = 2 }}
+[[systems]]
 system = "match"
 training = [10000, "all"]
 name = "MATCH with {{training}}"
@@ -69,6 +74,7 @@ name = "MATCH with {{training}}"
         "MICoL (Cross-Encoder, P->P)",
         "MICoL (Cross-Encoder, PAP)",
         "MICoL (Bi-Encoder, P->P and PAP)",
+        "other recipe",
         "MATCH with 10000",
         "MATCH with all",
     ]
@@ -76,7 +82,8 @@ name = "MATCH with {{training}}"
     assert systems[0] == Micol(path="P->P", settings={"recipe": "paper", "pairs": 100})
     assert systems[3] == Micol("cross", "PAP", settings={"pairs": 50})
     assert systems[4] == Micol(combine=("P->P", "PAP"), settings={"recipe": "paper", "pairs": 70})
-    assert systems[5] == Match(training=10_000)
+    assert systems[5] == Micol(path="PAP", settings={"recipe": "best", "epochs": 2})
+    assert systems[6] == Match(training=10_000)
     assert conditions.seeds == (3, 4)
 
 

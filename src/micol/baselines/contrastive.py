@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from micol.errors import MicolError
 from micol.metapath import MetaPath
 from micol.pairs import Pairs
 from micol.ranking import Ranking
-from micol.settings import ARCHITECTURES, resolve
-
-if TYPE_CHECKING:
-    from micol.settings import Settings
+from micol.settings import ARCHITECTURES, Settings, resolve
 
 ARCHITECTURE_NAMES = {"bi": "Bi-Encoder", "cross": "Cross-Encoder"}
 
@@ -53,21 +50,40 @@ class Micol:
         return f"MICoL ({ARCHITECTURE_NAMES[self.architecture]}, {what})"
 
     def rank(self, task: Task, seed: int) -> Ranking:
-        settings = training_settings(self.architecture, " and ".join(self.paths), self.settings, seed)
+        request = Request(self.architecture, " and ".join(self.paths), self.base, self.settings, seed)
+        settings = request.resolved()
         share = replace(settings, pairs=max(1, settings.pairs // len(self.paths)))
         parts = [drawn_pairs(task, replace(share, path=path)) for path in self.paths]
         pairs = parts[0] if len(parts) == 1 else together(parts, seed)
-        return trained_ranking(task, task.train, pairs, settings, self.base)
+        return trained_ranking(task, task.train, pairs, request)
+
+
+class Request(NamedTuple):
+    """What is asked of a training: the options of a row, and its seed."""
+
+    architecture: str
+    path: str
+    base: str | None
+    settings: Mapping[str, Any]  # with the recipe among them
+    seed: int
+
+    @property
+    def recipe(self) -> str:
+        return str(self.settings.get("recipe", "best"))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Settings in the place of the recipe's."""
+        rest = {name: value for name, value in self.settings.items() if name != "recipe"}
+        return {**rest, "seed": self.seed}
+
+    def resolved(self) -> Settings:
+        return resolve(self.architecture, self.path, self.recipe, self.given)
 
 
 def check_architecture(architecture: str) -> None:
     if architecture not in ARCHITECTURES:
         raise MicolError(f"architecture must be one of {', '.join(ARCHITECTURES)}, got {architecture!r}")
-
-
-def training_settings(architecture: str, path: str, given: Mapping[str, Any], seed: int) -> Settings:
-    rest = {name: value for name, value in given.items() if name != "recipe"}
-    return resolve(architecture, path, given.get("recipe", "best"), {**rest, "seed": seed})
 
 
 def drawn_pairs(task: Task, settings: Settings) -> Pairs:
@@ -92,41 +108,32 @@ def together(parts: Sequence[Pairs], seed: int) -> Pairs:
     return Pairs(anchors[order], positives[order], all(part.exhausted for part in parts))
 
 
-def trained_ranking(
-    task: Task, corpus: Corpus, pairs: Pairs, settings: Settings, base: str | None
-) -> Ranking:
+def trained_ranking(task: Task, corpus: Corpus, pairs: Pairs, request: Request) -> Ranking:
     """Trains on pairs of documents of a corpus and re-ranks the candidates of the test documents."""
     from micol.training import train
 
-    given = {
-        name: value
-        for name, value in settings.as_dict().items()
-        if name not in ("architecture", "path", "recipe")
-    }
     model = train(
         corpus,
         task.labels,
-        settings.path,
-        settings.architecture,
-        recipe=settings.recipe,
-        base=task.model(base),
+        request.path,
+        request.architecture,
+        recipe=request.recipe,
+        base=task.model(request.base),
         ready_pairs=pairs,
-        **given,
+        **request.given,
     )
     return model.rank(task.test_texts, task.candidates)
 
 
 def augmented_ranking(
-    task: Task,
-    augment: Callable[[Sequence[str], np.random.Generator], list[str]],
-    settings: Settings,
-    base: str | None,
+    task: Task, augment: Callable[[Sequence[str], np.random.Generator], list[str]], request: Request
 ) -> Ranking:
     """The same training on artificial pairs: a document, and itself after augmentation.
 
     The corpus holds each drawn document and, behind them all, what was made of each.
     """
-    generator = np.random.default_rng((settings.seed, 6))
+    settings = request.resolved()
+    generator = np.random.default_rng((request.seed, 6))
     wanted = settings.pairs + (settings.validation_pairs if settings.keep_best else 0)
     texts = [text for text in task.train.texts() if text.strip()]
     texts = [texts[at] for at in generator.permutation(len(texts))[:wanted]]
@@ -135,4 +142,4 @@ def augmented_ranking(
         ({"id": str(number), "text": text} for number, text in enumerate(both)), source=task.train.source
     )
     anchors = np.arange(len(texts), dtype=np.int64)
-    return trained_ranking(task, corpus, Pairs(anchors, anchors + len(texts), False), settings, base)
+    return trained_ranking(task, corpus, Pairs(anchors, anchors + len(texts), False), request)

@@ -46,16 +46,16 @@ class Eda:
         return f"EDA ({ARCHITECTURE_NAMES[self.architecture]})"
 
     def rank(self, task: Task, seed: int) -> Ranking:
-        from micol.baselines.contrastive import augmented_ranking, training_settings
+        from micol.baselines.contrastive import Request, augmented_ranking
 
-        settings = training_settings(self.architecture, "EDA", self.settings, seed)
         wordnet = WordNet.read(task.weights.get("wordnet", self.wordnet))
 
         def augment(texts: Sequence[str], generator: np.random.Generator) -> list[str]:
             edits = Edits(wordnet, self.strength, generator)
             return [edits.one_of_four(text) for text in track(texts, "EDA", len(texts), "texts")]
 
-        return augmented_ranking(task, augment, settings, self.base)
+        request = Request(self.architecture, "EDA", self.base, self.settings, seed)
+        return augmented_ranking(task, augment, request)
 
 
 class Edits:

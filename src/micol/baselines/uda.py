@@ -56,14 +56,13 @@ class Uda:
         return f"UDA ({ARCHITECTURE_NAMES[self.architecture]}{how})"
 
     def rank(self, task: Task, seed: int) -> Ranking:
-        from micol.baselines.contrastive import augmented_ranking, training_settings
-
-        settings = training_settings(self.architecture, "UDA", self.settings, seed)
+        from micol.baselines.contrastive import Request, augmented_ranking
 
         def augment(texts: Sequence[str], generator: np.random.Generator) -> list[str]:
             return self.augment(texts, generator, task)
 
-        return augmented_ranking(task, augment, settings, self.base)
+        request = Request(self.architecture, "UDA", self.base, self.settings, seed)
+        return augmented_ranking(task, augment, request)
 
     def augment(
         self, texts: Sequence[str], generator: np.random.Generator, task: Task | None = None

@@ -295,9 +295,13 @@ def expanded(entry: dict[str, Any], base: str, shared: Mapping[str, Any], where:
 
 
 def trained_with(options: Mapping[str, Any], shared: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The settings of contrastive training: of [settings.bi] or [settings.cross], then the row's own."""
+    """The settings of contrastive training: the row's own, and those of [settings.bi] or [settings.cross].
+
+    A row with a recipe of its own has nothing to do with those, which belong to another one.
+    """
     architecture = options.get("architecture", "bi")
-    settings = {**table(shared, str(architecture)), **options.get("settings", {})}
+    own = options.get("settings", {})
+    settings = own if "recipe" in own else {**table(shared, str(architecture)), **own}
     rest = {name: value for name, value in settings.items() if name != "recipe"}
     try:
         resolve(str(architecture), "", settings.get("recipe", "best"), rest)
