@@ -112,6 +112,13 @@ def test_table_3_has_the_ratio_and_table_4_the_paths():
     assert cells(fourth, "MICoL (Bi-Encoder, PVP)")[1].endswith("**")
 
 
+def test_table_4_says_which_paths_were_put_together():
+    whole = row("micol", Micol("bi", combine=("PVP", "PAP")), 0.63, name="top 2")
+    assert paper_tables([*ROWS, whole], conditions([*ROWS, whole]))[2].caption.endswith(
+        "top 2: pairs of PVP, PAP."
+    )
+
+
 def test_reference_is_the_named_row_or_the_best_micol():
     assert reference_of(ROWS, Report()) is OURS
     assert reference_of(ROWS, Report(reference="Doc2Vec")) is ROWS[0]

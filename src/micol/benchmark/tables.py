@@ -190,6 +190,15 @@ def statistics_table(figures: Mapping[str, float]) -> Table:
     return Table("Table 1: the data set", ("", ""), lines)
 
 
+def combined(rows: Sequence[Measured]) -> str:
+    """Which paths the rows of several paths were made of, in a sentence each."""
+    return "".join(
+        f" {row.name}: pairs of {', '.join(micol(row).paths)}."
+        for row in rows
+        if is_micol(row) and row.runs and len(micol(row).paths) > 1
+    )
+
+
 def missing_table(rows: Sequence[Measured]) -> Table | None:
     """Rows that were not measured, and why."""
     lines = tuple(Line(row.name, (row.why_not,)) for row in rows if not row.runs)
@@ -240,7 +249,7 @@ def paper_tables(rows: Sequence[Measured], conditions: Conditions) -> list[Table
                 best,
                 conditions,
                 "Bold: the best model. * and **: significantly worse than the model with the best P@1 with "
-                "p < .05 and p < .01.",
+                f"p < .05 and p < .01.{combined(paths)}",
             )
         )
     return tables
