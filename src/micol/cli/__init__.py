@@ -17,7 +17,18 @@ VERBS = (
 )  # fmt: skip
 
 
-class Verbs(click.Group):
+class Listing(click.Group):
+    """Lists its commands with the whole first sentence of their help, where click cuts it to fit a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit=1_000)) for name, command in commands if command]
+            )
+
+
+class Verbs(Listing):
     """Finds `micol VERB` in `micol.cli.VERB` (`import_` where the verb is a Python keyword)."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -34,7 +45,16 @@ class Verbs(click.Group):
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="micol")
 def cli() -> None:
-    """Tags documents with labels from a large taxonomy, without labelled training documents."""
+    """Tags documents with labels from a large taxonomy, without labelled training documents.
+
+    DOCS and LABELS are JSON Lines (also .gz, .zst) or Parquet, one record a document or label:
+
+    \b
+    {"id": "d1", "title": "…", "abstract": "…", "authors": ["a1"], "references": ["d7"]}
+    {"id": "l3", "names": ["Webgraph", "web graph"], "description": "…", "parents": ["l1"]}
+
+    LABELS may be CSV, SKOS or MeSH, too, and `micol import` reads other documents.
+    """
 
 
 def main() -> None:

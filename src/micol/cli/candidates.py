@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 
-from micol.errors import UsageError
+from micol.errors import MicolError, UsageError
 from micol.progress import say, say_left_out
 
 if TYPE_CHECKING:
@@ -125,9 +125,12 @@ class Source:
 
 
 def opened(model_or_labels: str, dense_top: int | None, skip_bad: bool) -> Source:
+    from micol.files import STANDARD_INPUT
     from micol.folder import LabelTable, ModelFolder
     from micol.labels import LabelSpace
 
+    if model_or_labels != STANDARD_INPUT and not Path(model_or_labels).exists():
+        raise MicolError(f"{model_or_labels}: no such file of labels or model folder; check the path")
     if not Path(model_or_labels).is_dir():
         if dense_top:
             raise UsageError(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from micol.cli import Listing
 from micol.errors import UsageError
 from micol.progress import say
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from micol.records import Label
 
 
-@click.group("labels")
+@click.group("labels", cls=Listing)
 @click.argument("model", metavar="MODEL")
 @click.pass_context
 def command(context: click.Context, model: str) -> None:
@@ -29,18 +31,45 @@ def command(context: click.Context, model: str) -> None:
     context.obj = Path(model)
 
 
-def describing(function: click.decorators.FC) -> click.decorators.FC:
-    """The options that describe a single label."""
-    options = [
+class Given(NamedTuple):
+    """What the options say about labels: a file of them, or a single one."""
+
+    file: str | None
+    id: str | None
+    names: tuple[str, ...]
+    description: str | None
+    parents: tuple[str, ...]
+
+    def check(self) -> None:
+        if self.file is not None and any(self[1:]):
+            raise UsageError("a FILE of labels and the description of a single one exclude each other")
+        if not all(name.strip() for name in self.names):
+            raise UsageError("a --name is empty; give every label a name")
+        if self.id is not None and self.id in self.parents:
+            raise UsageError(f"label {self.id!r} cannot be its own --parent")
+
+
+def describing(edit: Callable[[Path, Given], None]) -> Callable[..., None]:
+    """Options for a file of labels or a single one, which `edit` gets together."""
+    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         click.argument("file", required=False),
-        click.option("--id", "id_", metavar="ID", help="A single label instead of a FILE of them."),
+        click.option("--id", "id", metavar="ID", help="A single label instead of a FILE of them."),
         click.option("--name", "names", multiple=True, help="Its name; if repeated, the first is preferred."),
         click.option("--description", help="Its description."),
         click.option("--parent", "parents", multiple=True, metavar="ID", help="A parent; may be repeated."),
+        click.pass_obj,
     ]
+
+    @wraps(edit)
+    def command(model: Path, **given: Any) -> None:
+        described = Given(**given)
+        described.check()
+        edit(model, described)
+
+    described_by: Callable[..., None] = command
     for option in reversed(options):
-        function = option(function)
-    return function
+        described_by = option(described_by)
+    return described_by
 
 
 @command.command("list")
@@ -58,25 +87,16 @@ def list_labels(model: Path, search: str | None, as_json: bool) -> None:
 
 @command.command("add")
 @describing
-@click.pass_obj
-def add(
-    model: Path,
-    file: str | None,
-    id_: str | None,
-    names: Sequence[str],
-    description: str | None,
-    parents: Sequence[str],
-) -> None:
+def add(model: Path, given: Given) -> None:
     """Adds labels: those of FILE, of any kind that `micol train` reads, or a single one."""
     from micol.records import Label
 
     table = table_of(model)
-    if file is not None:
-        refuse(id_, names, description, parents)
-        new = read(file, table)
-    elif id_ is not None and names:
-        check_parents(parents, table)
-        new = [Label(id_, tuple(names), description or "", tuple(parents))]
+    if given.file is not None:
+        new = read(given.file, table)
+    elif given.id is not None and given.names:
+        check_parents(given.parents, table)
+        new = [Label(given.id, given.names, given.description or "", given.parents)]
     else:
         raise UsageError("what to add must be given: a FILE of labels, or --id with at least one --name")
     save(model, table, table.added(new, encoder_of(model)), f"{len(new):,} added")
@@ -84,29 +104,20 @@ def add(
 
 @command.command("update")
 @describing
-@click.pass_obj
-def update(
-    model: Path,
-    file: str | None,
-    id_: str | None,
-    names: Sequence[str],
-    description: str | None,
-    parents: Sequence[str],
-) -> None:
+def update(model: Path, given: Given) -> None:
     """Changes labels: each of FILE takes the place of that with its id, or what is given of a single one."""
     table = table_of(model)
-    if file is not None:
-        refuse(id_, names, description, parents)
-        changed = read(file, table)
-    elif id_ is not None and (names or description is not None or parents):
-        check_parents(parents, table)
-        label = table.labels[table.labels.position(id_)]
+    if given.file is not None:
+        changed = read(given.file, table)
+    elif given.id is not None and (given.names or given.description is not None or given.parents):
+        check_parents(given.parents, table)
+        label = table.labels[table.labels.position(given.id)]
         changed = [
             replace(
                 label,
-                names=tuple(names) or label.names,
-                description=label.description if description is None else description,
-                parents=tuple(parents) or label.parents,
+                names=given.names or label.names,
+                description=label.description if given.description is None else given.description,
+                parents=given.parents or label.parents,
             )
         ]
     else:
@@ -129,11 +140,6 @@ def table_of(model: Path, *, vectors: bool = True) -> LabelTable:
     folder = ModelFolder(model)
     folder.read_config()
     return LabelTable.read(folder.labels, vectors=vectors)
-
-
-def refuse(*options: object) -> None:
-    if any(options):
-        raise UsageError("a FILE of labels and the description of a single one exclude each other")
 
 
 def read(file: str, table: LabelTable) -> list[Label]:

@@ -66,7 +66,9 @@ def command(
     batch_size: int | None,
     output: str | None,
 ) -> None:
-    """Suggests labels for each document of DOCS (- is standard input), best first, one line of JSON each.
+    """Suggests labels for each document of DOCS (- is standard input), best first.
+
+    A line is written for each document, in order: {"id": …, "labels": [{"id", "name", "score"}, …]}.
 
     With -o, finished batches are saved beside the output: run again after an interruption, the same command
     goes on where it stopped.
