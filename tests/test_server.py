@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,10 @@ def test_time_limit(start: Start) -> None:
     body = {"documents": [{"text": "results with the method " * 20}] * 5000}
     assert "longer than 0.1 seconds" in problem(server.client.post("/v1/suggest", json=body), 503)
     assert server.client.get("/health").json() == {"status": "ok"}
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as slow:
+        slow.sendall(b"POST /v1/suggest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n\r\n{")
+        assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
 def test_pages_of_other_sites_only_where_allowed(start: Start) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from micol.errors import MicolError
+
+if TYPE_CHECKING:
+    from micol.schema import Schema
+    from micol.server.corpus_view import CorpusView
 
 TOKEN = "MICOL_TOKEN"
 
@@ -90,16 +96,17 @@ def command(
     limits = Limits(max_body << 20, max_characters, max_documents, waiting, max_batch, max_seconds)
     options = Options(host, name or "", language, token, allow_origin, schema, limits)
 
-    def corpus():  # type: ignore[no-untyped-def]
-        from micol.corpus import Corpus
-        from micol.progress import say_left_out
-        from micol.server.corpus_view import CorpusView
+    serve(folder, options, port, partial(corpus_of, docs, schema, skip_bad) if docs else None)
 
-        read = Corpus.read(docs, schema, skip_bad=skip_bad)  # type: ignore[arg-type]
-        say_left_out(read.skipped)
-        return CorpusView(read)
 
-    serve(folder, options, port, corpus if docs else None)
+def corpus_of(docs: str, schema: Schema, skip_bad: bool) -> CorpusView:
+    from micol.corpus import Corpus
+    from micol.progress import say_left_out
+    from micol.server.corpus_view import CorpusView
+
+    corpus = Corpus.read(docs, schema, skip_bad=skip_bad)
+    say_left_out(corpus.skipped)
+    return CorpusView(corpus)
 
 
 def token_of(file: str | None) -> str | None:

@@ -9,9 +9,10 @@ however many short ones come, each batch has a document whose turn it is.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class Request(Protocol):
@@ -42,7 +43,7 @@ class FairQueue(Generic[R]):
 
     def __init__(self) -> None:
         self.by_turn: list[tuple[float, int, Waiting[R]]] = []
-        self.by_size: list[tuple[float, int, Waiting[R]]] = []
+        self.by_size: list[tuple[int, int, Waiting[R]]] = []
         self.clock = 0.0  # how far the work has come, in cost for each of those who share it
         self.accepted = 0
         self.length = 0
@@ -52,7 +53,9 @@ class FairQueue(Generic[R]):
 
     def add(self, request: R, costs: Sequence[float]) -> None:
         """Puts the documents of a request into the queue."""
-        due, size = self.clock, sum(costs)
+        due = self.clock
+        # By powers of two: among requests of about the same size, who came first is next.
+        size = math.frexp(sum(costs))[1]
         for index, cost in enumerate(costs):
             due += cost
             self.accepted += 1
@@ -71,7 +74,7 @@ class FairQueue(Generic[R]):
         return short + by_turn
 
     def _take(
-        self, order: list[tuple[float, int, Waiting[R]]], budget: float, most: int, least: int
+        self, order: list[tuple[Any, int, Waiting[R]]], budget: float, most: int, least: int
     ) -> list[Waiting[R]]:
         taken: list[Waiting[R]] = []
         while order and len(taken) < most:
@@ -91,7 +94,8 @@ class FairQueue(Generic[R]):
         """Forgets what was taken by the other order, lest it be kept for as long as somebody waits."""
         if not self.length:
             self.clock = 0.0  # all begin anew
-        for order in (self.by_turn, self.by_size):
+        orders: tuple[list[Any], ...] = (self.by_turn, self.by_size)
+        for order in orders:
             if len(order) > 2 * self.length:
                 order[:] = [entry for entry in order if not entry[-1].is_taken]
                 heapq.heapify(order)
