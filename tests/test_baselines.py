@@ -401,3 +401,46 @@ def test_match_says_how_many_labelled_documents_there_are(task):
         Match(dimension=25)
     with pytest.raises(MicolError, match='or "all"'):
         Match(training="most")
+
+
+def test_match_embeds_words_and_metadata_of_a_topic_near_each_other(task):
+    import torch
+
+    from micol.baselines.match_model import joint_embeddings
+    from micol.baselines.match_vocabulary import Vocabulary, label_targets
+
+    options = Match(dimension=16, pretraining_epochs=25)
+    vocabulary = Vocabulary.of(task.train, options.min_count)
+    torch.manual_seed(0)
+    vectors = joint_embeddings(
+        options, len(vocabulary), vocabulary.sequences(task.train, options),
+        label_targets(task.train, task.labels), len(task.labels), np.random.default_rng(0),
+        torch.device("cpu"),
+    ).numpy()  # fmt: skip
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    words = np.array([vocabulary.known(world.words_of(topic)).tolist() for topic in range(world.TOPICS)])
+    authors = [
+        vocabulary.known([f"authors: a{topic}-{n}" for n in range(4)]) for topic in range(world.TOPICS)
+    ]
+    centres = vectors[words].mean(axis=1)
+    # An author is nearest to the words of the topic that he writes about.
+    nearest = [(vectors[known] @ centres.T).argmax(axis=1) == topic for topic, known in enumerate(authors)]
+    assert np.mean(np.concatenate(nearest)) > 0.85
+
+
+def test_match_draws_neighbours_from_the_window_of_their_own_text():
+    from micol.baselines.match_model import WINDOW, neighbours
+
+    texts = [np.arange(0, 12), np.arange(100, 101), np.empty(0, np.int64), np.arange(200, 203)]
+    seen = set()
+    for seed in range(200):
+        one, other = neighbours(texts, np.random.default_rng(seed))
+        seen |= set(zip(one.tolist(), other.tolist()))
+    possible = {
+        (a, b)
+        for text in texts
+        for i, a in enumerate(text.tolist())
+        for j, b in enumerate(text.tolist())
+        if 0 < abs(i - j) <= WINDOW
+    }
+    assert seen == possible
