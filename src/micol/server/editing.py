@@ -8,21 +8,20 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from micol.errors import MicolError
-from micol.folder import EditedLabels, Embed, LabelTable, ModelFolder
-from micol.labels import LabelSpace
+from micol.folder import EditedLabels, LabelTable, ModelFolder
 from micol.records import Label
 from micol.server.batcher import Batcher
 from micol.server.metrics import Metrics
 from micol.server.problems import RequestError, printable
 from micol.server.state import Current, State
 
-log = logging.getLogger("micol.server")
+if TYPE_CHECKING:
+    from micol.classify import Classifier
 
-SOURCE = "labels"  # how messages call the label space: clients need not know where it is kept
+log = logging.getLogger("micol.server")
 
 FileState = tuple[int, int, int]
 
@@ -50,72 +49,67 @@ class LabelEditor:
         self.on_disk = file_state(self.folder.labels)
 
     def add(self, labels: Sequence[Label]) -> Edited:
-        def change(table: LabelTable, embed: Embed) -> EditedLabels:
+        def change(fresh: Classifier) -> int:
             refuse_repeats(labels)
-            known = set(table.labels.ids)
+            known = set(fresh.labels.ids)
             for label in labels:
                 if label.id in known:
                     raise RequestError(409, f"there is a label with the id {printable(label.id)} already")
             check_parents(labels, known | {label.id for label in labels})
-            return table.added(labels, embed)
+            return fresh.add_labels(labels)
 
         return self._change(change, (label.id for label in labels))
 
     def update(self, id: str, change_of: Callable[[Label], Label]) -> Edited:
-        def change(table: LabelTable, embed: Embed) -> EditedLabels:
-            known = set(table.labels.ids)
+        def change(fresh: Classifier) -> int:
+            known = set(fresh.labels.ids)
             if id not in known:
                 raise unknown(id)
-            changed = change_of(table.labels[table.labels.position(id)])
+            changed = change_of(fresh.labels[fresh.labels.position(id)])
             check_parents([changed], known)
-            return table.updated([changed], embed)
+            return fresh.update_labels([changed])
 
         return self._change(change, [id])
 
     def remove(self, ids: Sequence[str]) -> Edited:
-        def change(table: LabelTable, embed: Embed) -> EditedLabels:
-            known = set(table.labels.ids)
+        def change(fresh: Classifier) -> int:
+            known = set(fresh.labels.ids)
             for id in ids:
                 if id not in known:
                     raise unknown(id)
             if len(known) == len(set(ids)):
                 raise RequestError(409, "the last label cannot be removed: a model needs at least one")
-            return table.removed(ids)
+            fresh.remove_labels(ids)
+            return 0
 
         return self._change(change, ids)
 
-    def _change(self, change: Callable[[LabelTable, Embed], EditedLabels], ids: Iterable[str]) -> Edited:
+    def _change(self, change: Callable[[Classifier], int], ids: Iterable[str]) -> Edited:
         with self.lock:
             before = self.current.state
-            table = self._latest(before)
-            edited = change(table, self._embed(before))
-            fresh = copy.copy(before.classifier)
-            fresh.take(edited)
+            fresh = self._latest(before)
+            # On the model's thread, which alone may embed the texts of labels.
+            embedded = self.batcher.call(lambda: change(fresh))
             state = State(fresh, before.revision + 1)
-            self._save(edited.table)
+            self._save(fresh)
             self.current.state = state
             self.metrics.edit()
-            return Edited(state, tuple(ids), edited.embedded)
+            return Edited(state, tuple(ids), embedded)
 
-    def _latest(self, state: State) -> LabelTable:
-        """The labels as they are in the folder, where `micol labels` may have changed them meanwhile."""
-        if file_state(self.folder.labels) == self.on_disk:
-            return state.classifier.label_table
-        return anonymous(LabelTable.read(self.folder.labels))
+    def _latest(self, state: State) -> Classifier:
+        """A copy, with the labels that are in the folder, where `micol labels` may have changed them."""
+        fresh = copy.copy(state.classifier)
+        if file_state(self.folder.labels) != self.on_disk:
+            fresh.take(EditedLabels(LabelTable.read(self.folder.labels), 0))
+        return fresh
 
-    def _save(self, table: LabelTable) -> None:
+    def _save(self, fresh: Classifier) -> None:
         try:
-            table.write(self.folder.labels)
+            fresh.save_labels(self.folder.path)
         except MicolError as error:
             log.error("a change of labels could not be saved: %s", error)
             raise RequestError(507, "the change could not be saved, so it was not made") from error
         self.on_disk = file_state(self.folder.labels)
-
-    def _embed(self, state: State) -> Embed:
-        def embed(texts: list[str]) -> np.ndarray | None:
-            return self.batcher.call(lambda: state.classifier.embed(texts))
-
-        return embed
 
 
 def unknown(id: str) -> RequestError:
@@ -139,11 +133,6 @@ def check_parents(labels: Iterable[Label], known: set[str]) -> None:
                 raise RequestError(
                     404, f"no label has the id {printable(parent)}, so none can stand below it"
                 )
-
-
-def anonymous(table: LabelTable) -> LabelTable:
-    """The same labels without the name of the file they came from."""
-    return LabelTable(LabelSpace(table.labels.table, SOURCE), table.vectors)
 
 
 def file_state(path: Path) -> FileState:

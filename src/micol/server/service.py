@@ -11,12 +11,11 @@ from typing import Any
 
 from micol import __version__
 from micol.errors import MicolError
-from micol.folder import EditedLabels
 from micol.records import Document
 from micol.schema import DEFAULT_SCHEMA, Schema
 from micol.server.batcher import Answer, Batcher, Question
 from micol.server.corpus_view import CorpusView
-from micol.server.editing import LabelEditor, anonymous
+from micol.server.editing import LabelEditor
 from micol.server.guard import Changes, is_loopback
 from micol.server.limits import Limits
 from micol.server.metrics import Metrics
@@ -44,10 +43,8 @@ class Service:
         from micol.classify import load
 
         self.options, self.corpus = options, corpus
-        classifier = load(folder)
-        classifier.take(EditedLabels(anonymous(classifier.label_table), 0))
         self.metrics = Metrics()
-        self.current = Current(State(classifier))
+        self.current = Current(State(load(folder)))
         self.batcher = Batcher(self.metrics, options.limits.waiting, options.limits.together)
         self.editor = LabelEditor(folder, self.current, self.batcher, self.metrics)
         self.changes = Changes(options.token, is_loopback(options.host))
