@@ -152,6 +152,7 @@ def test_a_pasted_document_gets_labels_with_bars(open_page: Open, debian_server:
 def test_a_label_says_why(open_page: Open) -> None:
     page = open_page()
     paste(page, CHESS)
+    expect(page.locator("#to-network")).to_be_hidden()
     row = page.locator("#suggestions .row", has_text="Chess").first
     row.hover()
     expect(page.locator("#document-text mark.named").first).to_have_text("chess", ignore_case=True)
@@ -344,9 +345,12 @@ def test_the_network(open_page: Open, debian_server: Server) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#status.error")).to_contain_text("no letter 'X'")
     page.locator("#neighbours .row").first.click()
+    expect(page.locator("#graph figcaption")).to_have_text(answer["neighbours"][0]["title"])
     page.click("#tag-this")
-    expect(page.locator("#document-text")).not_to_be_empty()
+    expect(page.locator("#document-text")).to_contain_text(answer["neighbours"][0]["title"])
     page.wait_for_selector("#suggestions li")
+    page.click("#to-network")
+    expect(page.locator("#neighbours-title")).to_be_visible()
 
 
 def test_without_a_corpus_and_with_a_token(open_page: Open, start: Start, tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ export const label = (name) => call(`/v1/labels/${id(name)}`);
 export const addLabel = (label, token) => call("/v1/labels", json("POST", { labels: [label] }, token));
 export const removeLabel = (name, token) => call(`/v1/labels/${id(name)}`, json("DELETE", undefined, token));
 export const documents = (search) => call(`/v1/documents?${query({ search, limit: 12 })}`);
+/** Whether the corpus has a document of that id; asked so that a no is no error. */
+export const hasDocument = async (name) =>
+  (await documents(name)).documents.some((document) => document.id === name);
 export const document = (name) => call(`/v1/documents/${id(name)}`);
 export const neighbours = (name, path) =>
   call(`/v1/documents/${id(name)}/neighbours?${query({ path, limit: 24 })}`);

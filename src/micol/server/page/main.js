@@ -22,8 +22,7 @@ function showView() {
 
 /** Of a document that was pasted there may be none: then the view stays as it is. */
 async function showOwnNetwork(id) {
-  const { documents } = await api.documents(id).catch(() => ({ documents: [] }));
-  if (documents.some((document) => document.id === id)) network.look(id);
+  if (await api.hasDocument(id).catch(() => false)) network.look(id);
 }
 
 let model;

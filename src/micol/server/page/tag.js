@@ -200,6 +200,9 @@ async function explainCurrent() {
     const { results } = await api.suggest(question([document], true));
     Object.assign(document, { labels: results[0].labels, text: results[0].text, isExplained: true });
   }
+  if (state.model.corpus && document.isInCorpus === undefined) {
+    document.isInCorpus = await api.hasDocument(document.record.id).catch(() => false);
+  }
   draw();
 }
 
@@ -252,7 +255,7 @@ function drawText(explanation) {
   const metadata = state.model.metadata.filter((name) => record[name]?.length);
   byId("document-metadata").replaceChildren(...metadata.flatMap((name) => [
     el("dt", {}, name), el("dd", {}, [].concat(record[name]).join(", "))]));
-  show(byId("to-network"), Boolean(state.model.corpus));
+  show(byId("to-network"), document.isInCorpus === true);
 }
 
 function drawSuggestions() {
