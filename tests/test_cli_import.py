@@ -68,7 +68,7 @@ def test_standard_input(tmp_path, name, sample):
 
 def test_files_appear_whole_or_not_at_all(tmp_path):
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
-    good.write_text('{"id": "W1"}\n')
+    good.write_text('{"id": "W1", "referenced_works": ["W9"]}\n')
     bad.write_text('{"id": "W2"}\n{"id": "W3", "title": 7}\n')
     done = micol("import", "openalex", good, bad, "-o", tmp_path / "out")
     assert done.returncode == 1
@@ -79,8 +79,8 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
     done = micol("import", "openalex", good, bad, "-o", tmp_path / "out", "--skip-bad")
     assert done.returncode == 0
-    assert done.stderr == f'left out: {bad}:2: "title" must be a string, got the number 7\n'
-    assert done.stdout.split() == ["documents", "2", "references", "0", "left", "out", "1"]
+    assert done.stderr == f'left out by --skip-bad: {bad}:2: "title" must be a string, got the number 7\n'
+    assert done.stdout.split() == ["documents", "2", "references", "1", "left", "out", "1"]
     mode = stat.S_IMODE((tmp_path / "out/docs.jsonl").stat().st_mode)
     umask = os.umask(0)
     os.umask(umask)
@@ -97,9 +97,17 @@ def test_a_repeated_id(tmp_path):
     assert Corpus.read(tmp_path / "out/docs.jsonl").ids == ["W1", "W2"]
 
 
+def test_documents_that_have_nothing_but_text_are_told(tmp_path):
+    path = tmp_path / "works.jsonl"
+    path.write_text('{"id": "d1", "title": "A document of another kind", "authors": ["a1"]}\n')
+    done = micol("import", "openalex", path, "-o", tmp_path / "out")
+    assert done.returncode == 0
+    assert "note: no document has authors, a venue, references or labels" in done.stderr
+
+
 def test_many_bad_records_are_listed_in_short(tmp_path):
     path = tmp_path / "works.jsonl"
-    path.write_text('{"id": "W1"}\n' + "bad\n" * 50)
+    path.write_text('{"id": "W1", "referenced_works": ["W2"]}\n' + "bad\n" * 50)
     done = micol("import", "openalex", path, "-o", tmp_path / "out", "--skip-bad")
     assert len(done.stderr.splitlines()) == 21
     assert done.stderr.splitlines()[-1] == "left out by --skip-bad: 30 more"

@@ -17,11 +17,15 @@ from micol.layout import RecordError
 from micol.progress import track
 from micol.records import Label
 
+# What there is to learn from, or to judge by; a document of the right format has some of it.
+BEYOND_TEXT = ("authors", "venue", "references", "citations", "labels")
+
 
 def write(imported: Imported, folder: str | Path, options: Options, packing: str = "") -> Counter[str]:
     """Writes all files or none, one record at a time, and counts what was written."""
     folder = Path(folder)
     counts: Counter[str] = Counter()
+    are_bare = True
     # The stack closes the files in reverse: the documents appear last, when all else is in place.
     with ExitStack() as stack:
         documents = stack.enter_context(writing_bytes(folder / f"docs.jsonl{packing}"))
@@ -29,6 +33,7 @@ def write(imported: Imported, folder: str | Path, options: Options, packing: str
             put(record, documents)
             counts["documents"] += 1
             counts["references"] += len(record.get("references", ()))
+            are_bare = are_bare and not any(map(record.get, BEYOND_TEXT))
         labels = stack.enter_context(writing_bytes(folder / "labels.jsonl"))
         for label in imported.labels:
             put(as_record(label), labels)
@@ -41,6 +46,11 @@ def write(imported: Imported, folder: str | Path, options: Options, packing: str
                 counts["candidates"] += 1
         if not counts:
             raise MicolError("the sources hold neither documents nor labels; check the format and the files")
+    if counts["documents"] and are_bare:
+        options.notes.append(
+            "no document has authors, a venue, references or labels, so there is nothing to learn from; "
+            "check that the sources are of this format"
+        )
     if options.skipped:
         counts["left out"] = len(options.skipped)
     return counts
