@@ -56,6 +56,15 @@ def untuned(task: Task, tiny_bert: Path) -> float:
     return precision(task, UntunedEncoder(base=str(tiny_bert), pooling="mean", max_tokens=48))
 
 
+def test_propensities_need_labels_of_training_documents(task, capsys):
+    records = [{"id": document.id, "text": document.text} for document in task.train]
+    unlabelled = Task(Corpus.from_records(records), task.test, task.labels, task.kept, task.candidate_source)
+    scores = unlabelled.scores(task.candidates)
+    assert "P@1" in scores
+    assert "PSP@1" not in scores
+    assert "no training document has labels" in capsys.readouterr().err
+
+
 def test_retrieval_ranks_nothing_anew(task):
     assert Retrieval().rank(task, 0) is task.candidates
 

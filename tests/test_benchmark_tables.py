@@ -119,6 +119,25 @@ def test_table_4_says_which_paths_were_put_together():
     )
 
 
+def test_without_labels_of_training_documents_there_is_no_table_3():
+    bare = [
+        replace(
+            measured,
+            runs=[
+                {name: run[name] for name in ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5")}
+                for run in measured.runs
+            ],
+        )
+        for measured in ROWS
+    ]
+    expected = {"Doc2Vec": {"P@1": 0.60, "PSP@1": 0.52}}
+    markdown = as_markdown("Trial", [], sections(bare, conditions(bare, expected), {}))
+    assert "Table 2" in markdown
+    assert "Table 4" in markdown
+    assert "PSP@1" not in markdown
+    assert "PSP@1" not in as_expected(bare)
+
+
 def test_reference_is_the_named_row_or_the_best_micol():
     assert reference_of(ROWS, Report()) is OURS
     assert reference_of(ROWS, Report(reference="Doc2Vec")) is ROWS[0]

@@ -18,6 +18,7 @@ from micol.benchmark.tables import (
     Table,
     deviation_table,
     expected_table,
+    known_measures,
     main_rows,
     missing_table,
     paper_tables,
@@ -199,11 +200,10 @@ def svg(figure: Figure) -> str:
 def as_expected(rows: Sequence[Measured]) -> str:
     """The present means as an [expected] table, ready for a file of conditions."""
     lines = ["[expected]"]
+    measures = known_measures(rows, (*TABLE_2, *TABLE_3[:-1]))
     for row in rows:
         if row.runs:
-            scores = ", ".join(
-                f'"{measure}" = {row.mean(measure):.4f}' for measure in (*TABLE_2, *TABLE_3[:-1])
-            )
+            scores = ", ".join(f'"{measure}" = {row.mean(measure):.4f}' for measure in measures)
             name = row.name.replace("\\", "\\\\").replace('"', '\\"')
             lines.append(f'"{name}" = {{ {scores} }}')
     return "\n".join(lines) + "\n"

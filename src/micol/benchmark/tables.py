@@ -46,7 +46,7 @@ def verdict(score: float, expected: float, report: Report) -> str:
 
 def row_verdict(row: Measured, expected: Mapping[str, float], measures: Sequence[str], report: Report) -> str:
     """The verdict on the score that is farthest from what was expected of it."""
-    judged = [name for name in measures if name in expected]
+    judged = [name for name in known_measures([row], measures) if name in expected]
     if not row.runs or not judged:
         return ""
     distances = {name: row.mean(name) - expected[name] for name in judged}
@@ -167,8 +167,9 @@ def expected_table(rows: Sequence[Measured], conditions: Conditions) -> Table | 
     """Every expected score beside the measured one."""
     lines = []
     for row in {row.name: row for row in rows if row.runs}.values():
-        for measure, score in conditions.expected.get(row.name, {}).items():
-            mean = row.mean(measure)
+        expected = conditions.expected.get(row.name, {})
+        for measure in known_measures(rows, list(expected)):
+            mean, score = row.mean(measure), expected[measure]
             cells = (measure, f"{mean:.4f}", f"{score:.4f}", f"{mean - score:+.4f}")
             lines.append(Line(row.name, (*cells, verdict(mean, score, conditions.report))))
     if not lines:
@@ -210,11 +211,16 @@ def deviation_table(rows: Sequence[Measured]) -> Table | None:
     several = [row for row in rows if len(row.runs) > 1]
     if not several:
         return None
+    measures = known_measures(rows, (*TABLE_2, *TABLE_3[:-1]))
     lines = tuple(
-        Line(row.name, tuple(f"{row.deviation(measure):.4f}" for measure in (*TABLE_2, *TABLE_3[:-1])))
-        for row in several
+        Line(row.name, tuple(f"{row.deviation(measure):.4f}" for measure in measures)) for row in several
     )
-    return Table("Standard deviations over seeds", ("Algorithm", *TABLE_2, *TABLE_3[:-1]), lines)
+    return Table("Standard deviations over seeds", ("Algorithm", *measures), lines)
+
+
+def known_measures(rows: Sequence[Measured], measures: Sequence[str]) -> tuple[str, ...]:
+    """Those that every run has: PSP and PSN need labels of training documents."""
+    return tuple(name for name in measures if all(name in run for row in rows for run in row.runs))
 
 
 def paper_tables(rows: Sequence[Measured], conditions: Conditions) -> list[Table]:
@@ -227,17 +233,10 @@ def paper_tables(rows: Sequence[Measured], conditions: Conditions) -> list[Table
         "against a system of a single run)."
     )
     main = main_rows(rows, conditions.report)
-    tables = [
-        score_table("Table 2: P@k and NDCG@k", main, TABLE_2, reference, conditions, caption),
-        score_table(
-            "Table 3: PSP@k and PSN@k",
-            main,
-            TABLE_3,
-            reference,
-            conditions,
-            f"{caption} The higher {RATIO}, the rarer the labels that are right.",
-        ),
-    ]
+    tables = [score_table("Table 2: P@k and NDCG@k", main, TABLE_2, reference, conditions, caption)]
+    if known_measures(rows, TABLE_3):
+        caption += f" The higher {RATIO}, the rarer the labels that are right."
+        tables.append(score_table("Table 3: PSP@k and PSN@k", main, TABLE_3, reference, conditions, caption))
     paths = path_rows(rows)
     best = best_of([row for row in paths if is_micol(row)])
     if any(is_micol(row) for row in paths):

@@ -125,8 +125,13 @@ class Task:
         return Gold.of(self.test)
 
     @cached_property
-    def _rewards(self) -> np.ndarray:
-        return LabelCounts.of(self.train).inverse_propensities(self._gold.labels.to_pylist())
+    def _rewards(self) -> np.ndarray | None:
+        """For PSP and PSN; without labels of training documents no label is rarer than another."""
+        counts = LabelCounts.of(self.train)
+        if not counts.of_label:
+            say(f"{self.train.source}: no training document has labels, so there is no PSP and no PSN")
+            return None
+        return counts.inverse_propensities(self._gold.labels.to_pylist())
 
     def scores(self, ranking: Ranking) -> dict[str, float]:
         """Every measure of `micol evaluate`, and the paper's ratio."""
