@@ -44,7 +44,10 @@ class Service:
 
         self.options, self.corpus = options, corpus
         self.metrics = Metrics()
-        self.current = Current(State(load(folder)))
+        classifier = load(folder)
+        # Whatever is made ready on first use is made ready before the first request.
+        list(classifier.suggest([Document("", "A document, to warm up")], 1))
+        self.current = Current(State(classifier))
         self.batcher = Batcher(self.metrics, options.limits.waiting, options.limits.together)
         self.editor = LabelEditor(folder, self.current, self.batcher, self.metrics)
         self.changes = Changes(options.token, is_loopback(options.host))

@@ -4,8 +4,7 @@ import { combobox } from "./combobox.js";
 import { byId, el, plural, say, show, svg } from "./dom.js";
 import { load } from "./tag.js";
 
-const [WIDTH, HEIGHT] = [640, 440];
-const DRAWN = 14;
+const WIDEST = 640;
 let path = "";
 let isPathChosen = false; // by the person; until then, the first path that leads anywhere is taken
 let centre = null;
@@ -87,8 +86,10 @@ function draw({ title, id, total, neighbours }) {
       el("span", { class: "title" }, other.title || other.id),
       el("span", { class: "hint" }, other.id)),
     sharedThings(other))));
+  // On a phone fewer, so that their titles can be read.
+  const width = Math.min(byId("graph").clientWidth || WIDEST, WIDEST);
   byId("graph").replaceChildren(
-    el("figcaption", {}, title || id), picture(title || id, neighbours.slice(0, DRAWN)));
+    el("figcaption", {}, title || id), picture(title || id, neighbours.slice(0, width < 480 ? 7 : 14), width));
 }
 
 function sharedThings({ shared, links }) {
@@ -114,14 +115,16 @@ function inLines(text, most) {
 }
 
 /** The document in the middle, its neighbours around it: the more they share, the stronger the line. */
-function picture(title, neighbours) {
-  const [x0, y0] = [WIDTH / 2, HEIGHT / 2 - 10];
+function picture(title, neighbours, width) {
+  const height = Math.max(0.69 * width, 320);
+  const [x0, y0] = [width / 2, height / 2 - 10];
   const strengths = neighbours.map(({ shared, links }) => links.length + Object.values(shared).flat().length);
   const most = Math.max(...strengths, 1);
   const places = neighbours.map((_, index) => {
-    const angle = (2 * Math.PI * (index + 0.5)) / neighbours.length - Math.PI / 2;
+    const turn = neighbours.length % 2 ? 0 : 0.5; // never two titles side by side at the top
+    const angle = (2 * Math.PI * (index + turn)) / neighbours.length - Math.PI / 2;
     const ring = neighbours.length > 7 && index % 2 ? 0.6 : 1;
-    return [x0 + ring * (WIDTH / 2 - 75) * Math.cos(angle), y0 + ring * (HEIGHT / 2 - 40) * Math.sin(angle)];
+    return [x0 + ring * (width / 2 - 66) * Math.cos(angle), y0 + ring * (height / 2 - 40) * Math.sin(angle)];
   });
   const lines = places.map(([x, y], index) => svg("line", {
     x1: x0, y1: y0, x2: x, y2: y, "stroke-width": (1 + (4 * strengths[index]) / most).toFixed(2),
@@ -133,7 +136,7 @@ function picture(title, neighbours) {
       svg("text", { y: 22 }, ...inLines(title || id, 18).map((line, at) => svg("tspan", { x: 0, dy: at ? 13 : 0 }, line))));
   });
   return svg("svg", {
-    viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
+    viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `${title} and ${plural(neighbours.length, "neighbour")} around it; the list names them`,
   }, svg("g", { class: "lines" }, ...lines),
     svg("circle", { class: "centre", cx: x0, cy: y0, r: 14 }), ...nodes);
