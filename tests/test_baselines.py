@@ -15,6 +15,7 @@ from micol.baselines.doc2vec import Doc2Vec
 from micol.baselines.eda import Eda, Edits
 from micol.baselines.entail import Entail, entailment_class
 from micol.baselines.match import Match
+from micol.baselines.product import Product
 from micol.baselines.retrieval import Retrieval
 from micol.baselines.uda import Uda, WordReplacement
 from micol.baselines.untuned import UntunedEncoder
@@ -120,6 +121,14 @@ def test_micol_puts_the_pairs_of_several_paths_together(task, tiny_bert, untuned
         [*zip(one.anchor, one.positive), *zip(other.anchor, other.positive)]
     )
     assert not both.exhausted
+
+
+def test_the_product_finds_its_own_candidates(task, tiny_bert):
+    settings = {"batch_size": 32, "learning_rate": 4e-3, "epochs": 2, "bf16": False, "checkpoints": 0}
+    none = Task(task.train, task.test, task.labels, task.kept, Candidates(exact=False, bm25_top=1))
+    system = Product(path="P->P", base=str(tiny_bert), settings=settings)
+    assert precision(none, system) > 0.6
+    assert np.diff(system.rank(none, 0).indptr).max() > 1
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ SYSTEMS = {
     "eda": "micol.baselines.eda.Eda",
     "uda": "micol.baselines.uda.Uda",
     "micol": "micol.baselines.contrastive.Micol",
+    "product": "micol.baselines.product.Product",
     "match": "micol.baselines.match.Match",
 }
 
