@@ -13,7 +13,13 @@ from micol.benchmark.tables import TABLE_2, is_micol, is_variant, micol
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = {"bi": "#3b6ea8", "cross": "#b4532a", "other": "#7a7a7a", "supervised": "#4f8a4f"}
+COLOURS = {
+    "bi": "#3b6ea8",
+    "cross": "#b4532a",
+    "product": "#6b4c9a",
+    "other": "#7a7a7a",
+    "supervised": "#4f8a4f",
+}
 ARCHITECTURE_NAMES = {"bi": "Bi-Encoder", "cross": "Cross-Encoder"}
 
 
@@ -45,7 +51,9 @@ def overview(rows: Sequence[Measured], measures: Sequence[str] = ("P@1", "NDCG@5
 def colour(row: Measured) -> str:
     if row.row.system.supervised:
         return COLOURS["supervised"]
-    return COLOURS[micol(row).architecture] if is_micol(row) else COLOURS["other"]
+    if is_micol(row):
+        return COLOURS[micol(row).architecture]
+    return COLOURS.get(row.row.kind, COLOURS["other"])
 
 
 def paths(rows: Sequence[Measured], measures: Sequence[str] = ("P@1", "NDCG@5")) -> Figure | None:
