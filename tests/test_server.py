@@ -247,5 +247,6 @@ def test_mistakes_at_the_start_are_one_sentence(
     port = server.url.rsplit(":", 1)[1]
     assert f"127.0.0.1:{port} cannot be listened on" in serve(served_model, "--port", port)
     assert "cannot be listened on" in serve(served_model, "--host", "nowhere.invalid")
+    assert "--name" in serve(served_model, "--name", "a/b")
     monkeypatch.setenv("MICOL_TOKEN", "short")
     assert "at least 16" in serve(served_model)

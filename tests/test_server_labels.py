@@ -11,8 +11,12 @@ import pytest
 
 import micol
 import world
+from micol.classify import Classifier
 from micol.folder import LabelTable, ModelFolder
+from micol.rank.cross_encoder import CrossEncoder
+from micol.rank.encoder import Encoder
 from micol.server.guard import Changes, host_check, is_loopback
+from micol.settings import resolve
 from processes import succeed
 from serving import Server, Start
 from test_server import ids, problem
@@ -172,6 +176,21 @@ def test_no_change_from_another_sites_page(server: Server) -> None:
         server.client.post("/v1/labels", content=b'{"labels": []}', headers={"Content-Type": "text/plain"}),
         400,
     )
+
+
+def test_a_cross_encoder_serves_as_well(
+    start: Start, tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cross"
+    ranker = CrossEncoder.untrained(Encoder.load(tiny_bert, 64), 0)
+    corpus, labels = micol.Corpus.read(docs_file), micol.LabelSpace.read(labels_file)
+    Classifier.build(labels, ranker, resolve("cross", "P->P", "best", {}), {}, corpus).save(folder)
+    server = start(folder=folder)
+    add(server, NEW).raise_for_status()
+    [result] = server.suggest(WINE, limit=20, explain=True)
+    assert NEW["id"] in ids(result)
+    assert all(0 < label["strength"] < 1 for label in result["labels"])
+    assert server.client.get("/v1/model").json()["architecture"] == "cross"
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ def command(
     # then took ten times as long. Read by OpenMP when torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
+    if name and "/" in name:
+        raise MicolError(f"--name {name!r} must have no slash, as it becomes part of addresses")
     token = token_of(token_file)
     try:
         from micol.server.limits import Limits
