@@ -239,11 +239,13 @@ def test_rows_and_seeds_can_be_chosen(folder):
 
 def test_the_first_seed_of_all_rows_comes_first_and_what_waits_last(folder):
     conditions = Conditions.read(folder / "world.toml")
-    order = [(work.row.name, work.seed) for work in in_order(conditions.rows, (0, 1))]
+    order = [(work.row.name, work.seed) for work in in_order(conditions, conditions.rows, (0, 1))]
     seeds = [seed for name, seed in order if "together" not in name]
     assert seeds == sorted(seeds)
     assert [name for name, _ in order[-2:]] == 2 * ["MICoL (Bi-Encoder, top 2 paths together)"]
     assert sum(name == "Untuned" for name, _ in order) == 1
+    later = in_order(conditions, conditions.rows, (1,))
+    assert "Untuned" not in [work.row.name for work in later]
 
 
 def test_kept_arrays_survive_damage(tmp_path):

@@ -51,14 +51,13 @@ def is_named(row: Row, pattern: str) -> bool:
     return row.kind == pattern or fnmatchcase(row.name, pattern)
 
 
-def in_order(rows: Sequence[Row], seeds: Sequence[int]) -> list[Work]:
+def in_order(conditions: Conditions, rows: Sequence[Row], seeds: Sequence[int]) -> list[Work]:
     """All rows with the first seed, then all with the second: a run that is stopped leaves a whole table.
 
     Rows that depend on the results of others come last.
     """
-    independent = [row for row in rows if not waits(row)]
-    work = [Work(row, seed) for seed in seeds for row in independent if seed in seeds_of(row, seeds)]
-    return work + [Work(row, seed) for seed in seeds for row in rows if waits(row)]
+    work = [Work(row, seed) for seed in seeds for row in rows if seed in seeds_of(row, conditions.seeds)]
+    return sorted(work, key=lambda one: waits(one.row))
 
 
 def waits(row: Row) -> bool:
@@ -111,7 +110,7 @@ def run(
     """Runs what is missing; a system that cannot run says why in its result, and the others go on."""
     folder = ResultFolder(output / "results")
     started = time.monotonic()
-    work = in_order(rows, seeds)
+    work = in_order(conditions, rows, seeds)
     for number, (row, seed) in enumerate(((w.row, w.seed) for w in work), start=1):
         if limit_minutes is not None and time.monotonic() - started > limit_minutes * 60:
             say(
