@@ -211,6 +211,8 @@ def test_bad_input_stops_with_a_sentence(files):
     unlabelled = write_documents(folder / "unlabelled.jsonl", {"x": [], "y": []})
     with pytest.raises(MicolError, match="no training document has labels"):
         run(files["good"], files["docs"], "--train-docs", unlabelled)
+    with pytest.raises(MicolError, match="all of its documents are judged here"):
+        run(files["good"], files["docs"], "--train-docs", files["docs"])
     result = CliRunner().invoke(command, [files["good"], files["docs"], "--plot", "p.doc"])
     assert result.exit_code == 2
     assert ".png, .svg, .pdf" in result.stderr

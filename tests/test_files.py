@@ -80,6 +80,17 @@ def test_a_failed_stream_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("place", ["taken", "file/below"])
+def test_what_cannot_be_written_is_told_by_its_own_name(tmp_path, place):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OSError, match=place) as told, replacing(tmp_path / place) as temporary:
+        temporary.write_text("new")
+    assert told.value.filename == str(tmp_path / place)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_result_has_the_rights_of_an_ordinary_file(tmp_path):
     (tmp_path / "ordinary").touch()
     with replacing(tmp_path / "result") as temporary:

@@ -98,8 +98,9 @@ def replacing(path: str | Path, *, durable: bool = True) -> Iterator[Path]:
     A durable file is on the disk, and not on its way there, before it takes its place.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    with told_of(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -109,9 +110,19 @@ def replacing(path: str | Path, *, durable: bool = True) -> Iterator[Path]:
                 os.fsync(written.fileno())
         # mkstemp makes files private; a result is an ordinary file.
         temporary.chmod(0o666 & ~current_umask())
-        temporary.replace(path)
+        with told_of(path):
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def told_of(path: Path) -> Iterator[None]:
+    """Failures are told of the file that was asked for, not of the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager

@@ -69,5 +69,6 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        print(f"micol: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        what = f"{error.filename or 'output'}: {error.strerror or error}"
+        print(f"micol: {what}; check the path, its rights and the space on the disk", file=sys.stderr)
         sys.exit(1)

@@ -175,6 +175,11 @@ def _training_counts(paths: Sequence[str], gold: Gold, skip_bad: bool, warnings:
             f"{train.source}: documents that are judged here, so not counted as training documents: "
             f"{len(train) - len(kept):,} of {len(train):,}"
         )
+    if not kept:
+        raise MicolError(
+            f"{train.source}: all of its documents are judged here, so none is left to count labels of; name "
+            "the documents to judge with --ids, or give other training documents"
+        )
     counts = LabelCounts.of(train.select(kept))
     if not counts.of_label:
         raise MicolError(f"{train.source}: no training document has labels; propensities cannot be counted")
