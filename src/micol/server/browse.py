@@ -52,7 +52,10 @@ class LabelIndex:
     def search(self, text: str, branch: str | None = None, only_branches: bool = False) -> list[int]:
         """Positions of labels with `text` in a name or the id, the likeliest meant first."""
         sought = text.strip().casefold()
-        within = self.space.branch(self.space.ids[self.position(branch)]) if branch is not None else None
+        within = None
+        if branch is not None:
+            self.position(branch)  # tells whoever asked, if there is none
+            within = self.space.branch(branch)
         found = []
         for position, texts in enumerate(self.folded):
             if within is not None and position not in within:
