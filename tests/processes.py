@@ -1,6 +1,6 @@
-"""The command in a process of its own, which can be killed at any moment or denied disk space.
+"""The command: in this process, or in one of its own, which can be killed at any moment or denied disk space.
 
-Processes are forked from one that has torch imported already, so that each starts at once.
+Such processes are forked from one that has torch imported already, so that each starts at once.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import click
+from click.testing import CliRunner, Result
+
+from micol.errors import MicolError
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["micol.training", "micol.tagging"])
@@ -33,6 +38,15 @@ def run(
     from micol.cli import main
 
     main()
+
+
+def invoked(command: click.Command, *arguments: object) -> Result:
+    """A command in this process; it ends well, or its sentence is raised."""
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    if isinstance(result.exception, MicolError):
+        raise result.exception
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
 
 
 class Command:

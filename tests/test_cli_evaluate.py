@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +11,9 @@ from micol import evaluate
 from micol.cli.evaluate import command
 from micol.errors import MicolError
 from micol.scoreboard import system_names
+from processes import invoked
+
+run = partial(invoked, command)
 
 GOLD = {f"d{i}": [f"l{i % 3}", f"l{3 + i % 2}"] for i in range(8)}
 GOLD["bare"] = []
@@ -52,14 +56,6 @@ def files(tmp_path):
         ),
         "folder": tmp_path,
     }
-
-
-def run(*arguments):
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
-    if isinstance(result.exception, MicolError):
-        raise result.exception
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result
 
 
 def test_json_gives_the_scores_of_the_library(files):

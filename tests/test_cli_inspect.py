@@ -4,12 +4,15 @@ import gzip
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
 from micol.cli.inspect import command
 from micol.errors import MicolError, UsageError
+from processes import invoked
+
+run = partial(invoked, command)
 
 RECORDS = [
     {"id": "a", "title": "t", "authors": ["x"], "venue": "v", "references": ["b"], "labels": ["l1"]},
@@ -23,14 +26,6 @@ def docs(tmp_path):
     path = tmp_path / "docs.jsonl.gz"
     path.write_bytes(gzip.compress("".join(json.dumps(record) + "\n" for record in RECORDS).encode()))
     return path
-
-
-def run(*arguments):
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
-    if isinstance(result.exception, MicolError):
-        raise result.exception
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result
 
 
 def test_tables(docs, tmp_path):
