@@ -23,6 +23,8 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "classifier.jsonl"
 SHOWN = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@5")
+# Paths and architectures are compared by what they teach: pairs as many as in the paper, no fused evidence.
+RANKER_ALONE = {"best": {"pairs": 50_000, "evidence": False}}
 KEY = ("data", "recipe", "architecture", "path", "seed", "changed")
 
 
@@ -89,12 +91,12 @@ def measure(run: Run) -> dict[str, Any]:
             base=run.base,
             init_only=run.path == "untrained",
             seed=run.seed,
-            **run.changed,
+            **{**RANKER_ALONE.get(run.recipe, {}), **run.changed},
         )
     except micol.MicolError as error:
         return {**row, "failed": str(error)}
     trained = time.perf_counter()
-    ranking = model.rank(data.texts, data.candidates).top(100)
+    ranking = model.rank_texts(data.texts, data.candidates).top(100)
     ids = data.labels.ids
     predictions = {
         identifier: [ids[label] for label in ranking.row(number)[0]]

@@ -17,6 +17,7 @@ import micol
 import world
 from micol.classify import Classifier
 from micol.errors import MicolError
+from micol.folder import FORMAT
 from micol.labels import LabelSpace
 from micol.rank.base import PACKAGED_SHA256, packaged_base, resolve_base, sha256
 from micol.rank.bi_encoder import BiEncoder
@@ -245,8 +246,8 @@ def test_a_table_without_its_columns_is_a_sentence(saved: Path) -> None:
 
 def test_another_format_is_named(saved: Path) -> None:
     config = (saved / "config.toml").read_text()
-    (saved / "config.toml").write_text(config.replace("format = 1", "format = 99"))
-    with pytest.raises(MicolError, match=r"format 99, but micol .* reads format 1"):
+    (saved / "config.toml").write_text(config.replace(f"format = {FORMAT}", "format = 99"))
+    with pytest.raises(MicolError, match=rf"format 99, but micol .* reads format {FORMAT}"):
         micol.load(saved)
 
 

@@ -42,7 +42,7 @@ CROSS = {
         "bf16": False,
     },
     "best": {
-        "pairs": 600, "learning_rate": 3e-3, "batch_size": 16, "epochs": 10, "negatives": 3, "bf16": False,
+        "pairs": 240, "learning_rate": 3e-3, "batch_size": 8, "epochs": 6, "negatives": 3, "bf16": False,
     },
 }  # fmt: skip
 FEW = {"bi": 12, "cross": 4}  # topics
@@ -539,7 +539,7 @@ def test_two_processes_train_as_one_does(
     arguments = [
         *("train", docs_file, "--labels", labels_file, "--path", "P->P", "--base", tiny_bert, *options),
         *("--pairs", 96, "--validation-pairs", 8, "--keep-best", "--batch-size", 16, "--epochs", 2),
-        *("--learning-rate", 1e-4, "--no-dropout", "--no-bf16"),
+        *("--learning-rate", 1e-4, "--no-dropout", "--no-bf16", "--no-evidence"),
     ]
     assert Command([*arguments, "-o", tmp_path / "one"], tmp_path).wait() == 0
     first, second = train_together([*arguments, "-o", tmp_path / "two"], tmp_path)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,11 @@ import numpy as np
 
 from micol.corpus import Corpus
 from micol.errors import MicolError
-from micol.folder import EditedLabels, LabelTable, ModelFolder, resolved_config
+from micol.evidence.fused import Fused
+from micol.evidence.fusion import Fusion
+from micol.evidence.gather import LabelSide
+from micol.evidence.memory import Memory
+from micol.folder import MEMORY, EditedLabels, LabelTable, ModelFolder, preferred, resolved_config
 from micol.labels import LabelSpace
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
@@ -20,6 +24,7 @@ from micol.rank.encoder import Encoder
 from micol.ranking import Ranking
 from micol.records import Document, Label, Suggestion, Tagged
 from micol.retrieve import BM25, ExactMatcher, retrieve
+from micol.schema import Schema
 from micol.settings import Settings
 
 # Documents in flight at once: memory stays the same however many are tagged.
@@ -37,10 +42,13 @@ class Classifier:
         ranker: BiEncoder | CrossEncoder,
         label_vectors: np.ndarray | None,
         config: dict[str, Any],
+        name_vectors: np.ndarray | None = None,
+        remember: Callable[[], Memory] | None = None,
     ) -> None:
         if not len(labels):
             raise MicolError(f"{labels.source}: holds no label, so there is nothing to tag with")
         self.labels, self.ranker, self.label_vectors, self.config = labels, ranker, label_vectors, config
+        self.name_vectors, self.remember = name_vectors, remember
 
     @classmethod
     def build(
@@ -57,7 +65,29 @@ class Classifier:
             config["pooling"] = ranker.pooling
         config["max_tokens"] = ranker.encoder.max_tokens
         ranker.encoder.settle()
-        return cls(labels, ranker, embed(ranker, labels.texts(), "embedding labels"), config)
+        vectors = embed(ranker, labels.texts(), "embedding labels")
+        if not settings.evidence:
+            return cls(labels, ranker, vectors, config)
+        assert isinstance(ranker, BiEncoder)
+        assert vectors is not None
+        names = embed(ranker, preferred(labels), "embedding names of labels")
+        assert names is not None
+        fused = Fused.learned(corpus, labels, ranker, names, vectors, settings.seed)
+        config["evidence"] = fused.fusion.as_dict()
+        classifier = cls(labels, ranker, vectors, config, names, lambda: fused.memory)
+        classifier.fused = fused
+        return classifier
+
+    @cached_property
+    def fused(self) -> Fused | None:
+        """How the evidence is fused; None for a model that ranks by its encoder alone."""
+        if self.remember is None:
+            return None
+        assert self.name_vectors is not None
+        assert self.label_vectors is not None
+        memory = self.remember()
+        side = LabelSide.of(memory, self.labels, self.name_vectors, self.label_vectors)
+        return Fused(memory, side, Fusion.from_dict(self.config["evidence"]))
 
     @cached_property
     def exact(self) -> ExactMatcher:
@@ -88,10 +118,10 @@ class Classifier:
         """
         allowed = self.allowed(include, exclude)
         position = 0
-        for batch in batches_of(documents, BATCH):
+        for batch in batches_of(documents, BATCH, Schema(**self.config["schema"])):
             ready = candidates.slice(position, position + len(batch)) if candidates is not None else None
             position += len(batch)
-            ranking = self.rank([document.text for document in batch], ready, allowed).top(limit)
+            ranking = self.rank(batch, ready, allowed).top(limit)
             for row, document in enumerate(batch):
                 yield Tagged(document.id, self.suggestions(*ranking.row(row), threshold))
 
@@ -105,9 +135,21 @@ class Classifier:
         )
 
     def rank(
+        self,
+        documents: Sequence[Document],
+        candidates: Ranking | None = None,
+        allowed: np.ndarray | None = None,
+    ) -> Ranking:
+        """All candidate labels of each document, best first."""
+        if self.fused is None:
+            return self.rank_texts([document.text for document in documents], candidates, allowed)
+        assert isinstance(self.ranker, BiEncoder)
+        return self.fused.rank(documents, self.ranker, candidates, allowed)
+
+    def rank_texts(
         self, texts: list[str], candidates: Ranking | None = None, allowed: np.ndarray | None = None
     ) -> Ranking:
-        """All candidate labels of each text, best first."""
+        """The same by the encoder alone, as in the paper: no evidence is fused."""
         settings = self.config["settings"]
         dense_top = int(settings["dense_top"])
         vectors = self.ranker.vectors(texts) if isinstance(self.ranker, BiEncoder) else None
@@ -160,17 +202,26 @@ class Classifier:
     def take(self, edited: EditedLabels) -> int:
         """Takes an edited label space in the place of the present one."""
         self.labels, self.label_vectors = edited.table.labels, edited.table.vectors
+        self.name_vectors = edited.table.name_vectors
         for name in ("exact", "bm25", "label_tokens"):
             self.__dict__.pop(name, None)
+        known: Fused | None = self.__dict__.get("fused")
+        if known is not None:
+            assert self.name_vectors is not None
+            assert self.label_vectors is not None
+            self.fused = known.edited(self.labels, self.name_vectors, self.label_vectors)
         return edited.embedded
 
     @property
     def label_table(self) -> LabelTable:
-        return LabelTable(self.labels, self.label_vectors)
+        return LabelTable(self.labels, self.label_vectors, self.name_vectors)
 
     def save(self, folder: str | Path) -> None:
         """Writes the model folder, whole or not at all."""
-        ModelFolder(Path(folder)).write(self.config, self.ranker.save, self.label_table)
+        parts: dict[str, Callable[[Path], None]] = {"encoder": self.ranker.save}
+        if self.fused is not None:
+            parts[MEMORY] = self.fused.memory.save
+        ModelFolder(Path(folder)).write(self.config, self.label_table, parts)
 
     def save_labels(self, folder: str | Path) -> None:
         """Writes only the labels of a saved model, in one step."""
@@ -188,7 +239,10 @@ class Classifier:
             ranker = CrossEncoder.load_head(encoder, model.encoder)
         else:
             ranker = BiEncoder(encoder, config["pooling"])
-        return cls(table.labels, ranker, table.vectors, config)
+        remember = None
+        if "evidence" in config:
+            remember = partial(Memory.load, model.memory, Schema(**config["schema"]))
+        return cls(table.labels, ranker, table.vectors, config, table.name_vectors, remember)
 
 
 def load(folder: str | Path) -> Classifier:
@@ -203,14 +257,14 @@ def embed(ranker: BiEncoder | CrossEncoder, texts: list[str], what: str | None =
     return ranker.vectors(texts, what).astype(np.float16)
 
 
-def batches_of(documents: Documents, size: int) -> Iterator[list[Document]]:
+def batches_of(documents: Documents, size: int, schema: Schema) -> Iterator[list[Document]]:
     """Documents in lists of `size`; dictionaries are read as lines of a JSONL file would be."""
-    stream = (as_document(document) for document in documents)
+    stream = (as_document(document, schema) for document in documents)
     while batch := list(islice(stream, size)):
         yield batch
 
 
-def as_document(document: Document | Mapping[str, Any]) -> Document:
+def as_document(document: Document | Mapping[str, Any], schema: Schema) -> Document:
     if isinstance(document, Document):
         return document
-    return next(iter(Corpus.from_records([document])))
+    return next(iter(Corpus.from_records([document], schema)))

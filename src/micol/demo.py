@@ -16,12 +16,13 @@ from micol.inspection_text import as_text
 from micol.progress import say
 from micol.records import Tagged
 
-PATH = "P->P"
+PATHS = ("P->P", "PAP", "PVP")
 SHOWN_METRICS = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=6_000, help="unlabelled documents to train on")
     parser.add_argument("--pairs", type=int, default=1_024, help="training pairs")
     parser.add_argument("--test", type=int, default=600, help="unseen documents to tag")
     parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for the model")
@@ -33,22 +34,25 @@ def main() -> None:
     labels = micol.LabelSpace.read(files.labels)
     unseen = set(files.test_ids.read_text(encoding="utf-8").split())
     is_unseen = np.array([identifier in unseen for identifier in corpus.ids])
-    training = corpus.select(np.flatnonzero(~is_unseen))
+    unlabelled = np.random.default_rng(0).permutation(np.flatnonzero(~is_unseen))
+    training = corpus.select(np.sort(unlabelled[: options.documents]))
     test = corpus.select(np.flatnonzero(is_unseen)[: options.test])
-    print(as_text(inspect(training, labels, [micol.MetaPath(path) for path in (PATH, "PAP", "PVP")])))
+    print(as_text(inspect(training, labels, [micol.MetaPath(path) for path in PATHS])))
 
-    say(f"\n2. Training on {options.pairs:,} pairs of packages of which one depends on the other ({PATH})")
+    say("\n2. Training without a label: a meta-path is chosen, an encoder trained, evidence weighed")
     settings = {"max_tokens": 128}
-    untrained = micol.train(training, labels, PATH, init_only=True, **settings)
+    untrained = micol.train(training, labels, init_only=True, **settings)
     model = micol.train(
-        training, labels, PATH, output=options.output / "model",
+        training, labels, output=options.output / "model",
         pairs=options.pairs, batch_size=64, **settings,
     )  # fmt: skip
+    for line in model.config["report"]:
+        print(f"- {line}")
 
     say(f"\n3. Tagging {len(test):,} packages that training has not seen")
     rows = [["", *SHOWN_METRICS]]
     best: list[Tagged] = []
-    for name, classifier in (("untrained encoder", untrained), ("trained on metadata", model)):
+    for name, classifier in (("untrained encoder", untrained), ("micol", model)):
         best = list(classifier.suggest(test, limit=5))
         scores = micol.evaluate(best, test)
         rows.append([name, *(f"{scores[metric]:.3f}" for metric in SHOWN_METRICS)])
@@ -59,9 +63,7 @@ def main() -> None:
     for tagged in some_of(best):
         document = test[test.position(tagged.id)]
         print(f"\n{document.id}: {document.title}")
-        for label, reason in zip(
-            tagged.labels[:3], explainer.explain(document.text, tagged.labels), strict=False
-        ):
+        for label, reason in zip(tagged.labels[:3], explainer.explain(document, tagged.labels), strict=False):
             star = "*" if label.id in document.labels else " "
             print(f"  {star} {label.score:.2f}  {label.name:<28.28}  {reason.sentence(document.text)}")
 

@@ -1,32 +1,76 @@
-"""Why a label was suggested: where the document names it, or which telling words they share."""
+"""Why a label was suggested: the matched words, the best sentence, each source's part, and the neighbours."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
 
 from micol.classify import Classifier
-from micol.records import Suggestion
+from micol.evidence.fused import Fused
+from micol.evidence.gather import Gathered
+from micol.evidence.sentences import spans
+from micol.rank.bi_encoder import BiEncoder
+from micol.ranking import Ranking
+from micol.records import Document, Suggestion
 
 WORD = re.compile(r"[^\W\d_]{3,}")
 MOST_WORDS = 4
+MOST_NEIGHBOURS = 3
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A remembered document that names the label, and how it was found: similar or linked."""
+
+    id: str
+    title: str
+    via: str
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The place where a label's name stands in the text (None: nowhere), and words of both, rarest first."""
+    """The reasons for one suggestion; places are characters of the document's text."""
 
-    named_at: tuple[int, int] | None
-    shared_words: tuple[str, ...]
+    named_at: tuple[Span, ...] = ()
+    # Words of both, rarest first, where the label is not named.
+    shared_words: tuple[str, ...] = ()
+    best_sentence: Span | None = None
+    # What each source of evidence adds to the score, where evidence is fused.
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    neighbours: tuple[Neighbour, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "named_at": [list(span) for span in self.named_at],
+            "shared_words": list(self.shared_words),
+            "best_sentence": list(self.best_sentence) if self.best_sentence else None,
+            "contributions": {source: round(part, 4) for source, part in self.contributions.items()},
+            "neighbours": [asdict(neighbour) for neighbour in self.neighbours],
+        }
 
     def sentence(self, text: str) -> str:
+        """The strongest reason in a few words."""
         if self.named_at:
-            start, end = self.named_at
-            return f"named: “{excerpt(text, start, end)}”"
+            return f"named: “{excerpt(text, *self.named_at[0])}”"
+        if self.neighbours and max(self.contributions, key=self.contributions.__getitem__) in (
+            "similar documents",
+            "linked documents",
+        ):
+            return f"as {self.neighbours[0].via} documents: {', '.join(n.id for n in self.neighbours)}"
         if self.shared_words:
             return f"shares: {', '.join(self.shared_words)}"
+        if self.best_sentence:
+            start, end = self.best_sentence
+            return f"by meaning: “{' '.join(text[start:end].split())[:80]}”"
         return "by meaning alone"
 
 
@@ -35,28 +79,81 @@ class Explainer:
 
     def __init__(self, classifier: Classifier) -> None:
         self.classifier = classifier
-        self.label_words = [words(text) for text in classifier.labels.texts()]
-        # How many labels have a word: those that many have tell nothing.
-        self.frequency = Counter(word for label in self.label_words for word in label)
 
-    def explain(self, text: str, suggestions: Sequence[Suggestion]) -> list[Explanation]:
+    @cached_property
+    def label_words(self) -> list[set[str]]:
+        return [words(text) for text in self.classifier.labels.texts()]
+
+    @cached_property
+    def frequency(self) -> Counter[str]:
+        """How many labels have a word: those that many have tell nothing."""
+        return Counter(word for label in self.label_words for word in label)
+
+    def explain(self, document: Document, suggestions: Sequence[Suggestion]) -> list[Explanation]:
+        positions = [self.classifier.labels.position(suggestion.id) for suggestion in suggestions]
+        if self.classifier.fused is None:
+            return self.by_words(document.text, positions)
+        return self.by_evidence(self.classifier.fused, document, positions)
+
+    def by_words(self, text: str, positions: Sequence[int]) -> list[Explanation]:
         matches = self.classifier.exact.match([text])
         named = {
-            int(label): (int(start), int(end))
+            int(label): ((int(start), int(end)),)
             for label, start, end in zip(matches.labels, matches.starts, matches.ends, strict=True)
         }
-        in_text = words(text)
-        explanations = []
-        for suggestion in suggestions:
-            position = self.classifier.labels.position(suggestion.id)
-            common = sorted(
-                in_text & self.label_words[position], key=lambda word: (self.frequency[word], word)
+        return [
+            Explanation(named.get(position, ()), self.shared_words(text, position)) for position in positions
+        ]
+
+    def shared_words(self, text: str, position: int) -> tuple[str, ...]:
+        common = words(text) & self.label_words[position]
+        most = max(10, len(self.label_words) // 10)
+        telling = sorted((self.frequency[word], word) for word in common if self.frequency[word] <= most)
+        return tuple(word for _, word in telling[:MOST_WORDS])
+
+    def by_evidence(self, fused: Fused, document: Document, positions: Sequence[int]) -> list[Explanation]:
+        encoder = self.classifier.ranker
+        assert isinstance(encoder, BiEncoder)
+        asked = Ranking.from_rows([[(position, 0.0) for position in positions]])
+        gathered = fused.gather([document], encoder, asked)
+        similar = fused.memory.similar(gathered.vectors, fused.memory.own_positions([document]))
+        linked = fused.memory.linked([document])
+        places = np.searchsorted(gathered.keys, positions)
+        found = []
+        for position, place in zip(positions, places, strict=True):
+            named = gathered.mentions.spans[gathered.mentions.labels == position]
+            found.append(
+                Explanation(
+                    tuple((int(start), int(end)) for start, end in named),
+                    self.shared_words(document.text, position),
+                    best_sentence(fused, gathered, document, position),
+                    fused.fusion.contributions(gathered.values[place]),
+                    (
+                        *naming(fused, linked, position, "linked"),
+                        *naming(fused, similar, position, "similar"),
+                    )[:MOST_NEIGHBOURS],
+                )
             )
-            telling = [
-                word for word in common if self.frequency[word] <= max(10, len(self.label_words) // 10)
-            ]
-            explanations.append(Explanation(named.get(position), tuple(telling[:MOST_WORDS])))
-        return explanations
+        return found
+
+
+def best_sentence(fused: Fused, gathered: Gathered, document: Document, position: int) -> Span | None:
+    """Where the sentence stands whose meaning is nearest to the label's name."""
+    if not len(gathered.sentence_vectors):
+        return None
+    closeness = gathered.sentence_vectors @ fused.side.name_vectors[position].astype(np.float32)
+    return spans(document.text)[int(closeness.argmax())]
+
+
+def naming(fused: Fused, neighbours: csr_array, position: int, via: str) -> list[Neighbour]:
+    """The neighbours that name a label, those that count most first."""
+    mentions = fused.side.facts.mentions[[position]].toarray()[0]
+    weights = neighbours.toarray()[0] * mentions
+    order = np.argsort(-weights)[:MOST_NEIGHBOURS]
+    documents = fused.memory.documents
+    return [
+        Neighbour(documents.ids[row], documents[int(row)].title, via) for row in order if weights[row] > 0
+    ]
 
 
 def words(text: str) -> set[str]:

@@ -28,8 +28,9 @@ from micol.labels import LAYOUT, LabelSpace
 from micol.records import Label
 from micol.settings import Settings
 
-FORMAT = 1
-VECTOR = "vector"
+FORMAT = 2
+VECTOR, NAME_VECTOR = "vector", "name_vector"
+MEMORY = "memory"
 
 Embed = Callable[[list[str]], np.ndarray | None]
 
@@ -45,6 +46,11 @@ def resolved_config(
         "format": FORMAT,
         "settings": settings.as_dict(),
         "training": dict(training),
+        "schema": {
+            "nodes": dict(corpus.schema.nodes),
+            "links": dict(corpus.schema.links),
+            "document": corpus.schema.document,
+        },
         "data": {
             "documents": len(corpus),
             "documents_sha256": corpus.fingerprint,
@@ -62,18 +68,18 @@ def resolved_config(
 
 @dataclass(frozen=True)
 class LabelTable:
-    """The labels of a model and, for a bi-encoder, their vectors."""
+    """The labels of a model; a bi-encoder's with vectors, one that fuses evidence with their names' too."""
 
     labels: LabelSpace
     vectors: np.ndarray | None  # float16 [labels, dim]
+    name_vectors: np.ndarray | None = None  # float16 [labels, dim]
 
     def write(self, path: Path) -> None:
         table = self.labels.table
-        if self.vectors is not None:
-            flat = pa.array(np.ascontiguousarray(self.vectors, dtype=np.float16).reshape(-1))
-            table = table.append_column(
-                VECTOR, pa.FixedSizeListArray.from_arrays(flat, self.vectors.shape[1])
-            )
+        for name, vectors in ((VECTOR, self.vectors), (NAME_VECTOR, self.name_vectors)):
+            if vectors is not None:
+                flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float16).reshape(-1))
+                table = table.append_column(name, pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]))
         with full_disk_is_a_sentence(path), replacing(path) as temporary:
             # Vectors are as good as random numbers: neither a dictionary nor compression makes them shorter.
             pq.write_table(
@@ -81,7 +87,10 @@ class LabelTable:
                 temporary,
                 use_dictionary=False,
                 write_statistics=False,
-                compression={leaf: "none" if leaf.startswith(VECTOR) else "zstd" for leaf in leaves(table)},
+                compression={
+                    leaf: "none" if leaf.startswith((VECTOR, NAME_VECTOR)) else "zstd"
+                    for leaf in leaves(table)
+                },
             )
 
     @classmethod
@@ -89,7 +98,9 @@ class LabelTable:
         """vectors: False leaves them unread."""
         try:
             file = pq.ParquetFile(path)
-            present = [name for name in file.schema_arrow.names if vectors or name != VECTOR]
+            present = [
+                name for name in file.schema_arrow.names if vectors or name not in (VECTOR, NAME_VECTOR)
+            ]
             table = file.read(present)
         except (OSError, pa.ArrowException) as error:
             raise MicolError(
@@ -100,12 +111,13 @@ class LabelTable:
                 raise MicolError(
                     f"{path}: no column {name!r}, so this is no label table; copy the model folder again"
                 )
-        found = None
-        if VECTOR in table.column_names:
-            column = table[VECTOR].combine_chunks()
-            found = column.flatten().to_numpy().reshape(len(column), column.type.list_size)
+        found = {}
+        for name in (VECTOR, NAME_VECTOR):
+            if name in table.column_names:
+                column = table[name].combine_chunks()
+                found[name] = column.flatten().to_numpy().reshape(len(column), column.type.list_size)
         plain = table.select(LAYOUT.columns).cast(pa.schema(map(LAYOUT.arrow.field, LAYOUT.columns)))
-        return cls(LabelSpace(plain.combine_chunks(), str(path)), found)
+        return cls(LabelSpace(plain.combine_chunks(), str(path)), found.get(VECTOR), found.get(NAME_VECTOR))
 
     def added(self, labels: Iterable[Label], embed: Embed) -> EditedLabels:
         """With further labels at the end."""
@@ -115,10 +127,12 @@ class LabelTable:
             twice = new.table["id"].filter(known)[0].as_py()
             raise MicolError(f"label {twice!r} is there already; use update to change it")
         table = pa.concat_tables([self.labels.table, new.table])
-        vectors = self.vectors
+        vectors, name_vectors = self.vectors, self.name_vectors
         if vectors is not None:
             vectors = np.concatenate([vectors, embedded(embed, new.texts())])
-        return self._edited(table, vectors, len(new))
+        if name_vectors is not None:
+            name_vectors = np.concatenate([name_vectors, embedded(embed, preferred(new))])
+        return self._edited(table, vectors, name_vectors, len(new))
 
     def updated(self, labels: Iterable[Label], embed: Embed) -> EditedLabels:
         """With labels in the place of those with the same ids; one whose text stays keeps its vector."""
@@ -128,13 +142,17 @@ class LabelTable:
         rows[positions] = len(self.labels) + np.arange(len(new))
         table = pa.concat_tables([self.labels.table, new.table]).take(pa.array(rows))
         if self.vectors is None:
-            return self._edited(table, None, 0)
+            return self._edited(table, None, None, 0)
         before, after = self.labels.texts(), new.texts()
         changed = [row for row, position in enumerate(positions) if before[position] != after[row]]
         vectors = self.vectors.copy()
+        name_vectors = None if self.name_vectors is None else self.name_vectors.copy()
         if changed:
             vectors[positions[changed]] = embedded(embed, [after[row] for row in changed])
-        return self._edited(table, vectors, len(changed))
+            if name_vectors is not None:
+                names = preferred(new)
+                name_vectors[positions[changed]] = embedded(embed, [names[row] for row in changed])
+        return self._edited(table, vectors, name_vectors, len(changed))
 
     def removed(self, identifiers: Iterable[str]) -> EditedLabels:
         """Without some labels; those below them stay, without that parent."""
@@ -142,16 +160,20 @@ class LabelTable:
         keep[[self.labels.position(identifier) for identifier in identifiers]] = False
         if not keep.any():
             raise MicolError("the last label cannot be removed: a model needs at least one")
-        vectors = None if self.vectors is None else self.vectors[keep]
-        return self._edited(self.labels.table.filter(pa.array(keep)), vectors, 0)
+        vectors, name_vectors = (
+            None if column is None else column[keep] for column in (self.vectors, self.name_vectors)
+        )
+        return self._edited(self.labels.table.filter(pa.array(keep)), vectors, name_vectors, 0)
 
     def _checked(self, labels: Iterable[Label]) -> LabelSpace:
         """New labels, whose parents may be old ones."""
         return LabelSpace.from_labels(labels, source=self.labels.source, other_parents=self.labels.ids)
 
-    def _edited(self, table: pa.Table, vectors: np.ndarray | None, embedded: int) -> EditedLabels:
+    def _edited(
+        self, table: pa.Table, vectors: np.ndarray | None, name_vectors: np.ndarray | None, embedded: int
+    ) -> EditedLabels:
         space = LabelSpace.from_table(table, self.labels.source)
-        return EditedLabels(LabelTable(space, vectors), embedded)
+        return EditedLabels(LabelTable(space, vectors, name_vectors), embedded)
 
 
 class EditedLabels(NamedTuple):
@@ -167,6 +189,10 @@ def leaves(table: pa.Table) -> list[str]:
         column.name if pa.types.is_string(column.type) else f"{column.name}.list.element"
         for column in table.schema
     ]
+
+
+def preferred(labels: LabelSpace) -> list[str]:
+    return [names[0] for names in labels.names]
 
 
 def embedded(embed: Embed, texts: list[str]) -> np.ndarray:
@@ -193,15 +219,22 @@ class ModelFolder:
     def labels(self) -> Path:
         return self.path / "labels.parquet"
 
-    def write(self, config: dict[str, Any], save_encoder: Callable[[Path], None], labels: LabelTable) -> None:
-        """Writes a new folder beside this one, then puts it in its place."""
+    @property
+    def memory(self) -> Path:
+        return self.path / MEMORY
+
+    def write(
+        self, config: dict[str, Any], labels: LabelTable, parts: Mapping[str, Callable[[Path], None]]
+    ) -> None:
+        """Writes a new folder beside this one, then puts it in its place. Each part writes a folder in it."""
         self.check_free()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = ModelFolder(Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent)))
         try:
             with full_disk_is_a_sentence(self.path):
                 fresh.path.chmod(0o777 & ~current_umask())
-                save_encoder(fresh.encoder)
+                for name, save in parts.items():
+                    save(fresh.path / name)
                 labels.write(fresh.labels)
                 fresh.config.write_text(tomli_w.dumps(without_none(config)), encoding="utf-8")
                 (fresh.path / "README.md").write_text(model_card(config), encoding="utf-8")
@@ -232,7 +265,8 @@ class ModelFolder:
     def fingerprint(self) -> str:
         """sha256 over all that decides what a model suggests."""
         digest = hashlib.sha256()
-        for path in (self.config, self.labels, self.encoder / "model.safetensors"):
+        decisive = (self.config, self.labels, self.encoder / "model.safetensors")
+        for path in (*decisive, *sorted(self.memory.glob("*"))):
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()

@@ -9,6 +9,8 @@ from typing import Any
 from micol.errors import UsageError
 
 ARCHITECTURES = ("bi", "cross")
+# The path that is chosen without labels.
+AUTO = "auto"
 CHOICES = {
     "architecture": ARCHITECTURES,
     "pooling": ("auto", "cls", "mean"),
@@ -61,6 +63,8 @@ class Settings:
     compile: bool = False
     bm25_top: int = 50
     dense_top: int = 0
+    # Fuses what the encoder says with what the text names and what similar and linked documents name.
+    evidence: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -81,6 +85,8 @@ class Settings:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.evidence and self.architecture != "bi":
+            raise UsageError("evidence is fused around a bi-encoder; leave it out for the cross-encoder")
         if self.teacher != "none" and self.architecture != "cross":
             raise UsageError("teacher is a setting of the cross-encoder; leave it out for the bi-encoder")
 
@@ -103,7 +109,7 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 
 BEST: Mapping[str, Mapping[str, Any]] = {
-    "bi": {"interpolate": 0.5},
+    "bi": {"pairs": 12_800, "interpolate": 0.5, "evidence": True},
     "cross": {"max_tokens": 384, "batch_size": 32, "pairs": 20_000, "negatives": 7, "teacher": "bi"},
 }
 

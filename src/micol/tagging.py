@@ -26,6 +26,7 @@ from micol.tables import is_parquet
 
 if TYPE_CHECKING:
     from micol.classify import Classifier
+    from micol.explain import Explainer
 
 SCORE_DIGITS = 6
 
@@ -39,6 +40,8 @@ class Request:
     # Ids of labels; each stands for its whole branch.
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    # Whether the reasons for each suggestion are written with it.
+    explain: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Tagger:
     def __init__(self, model: Classifier, request: Request) -> None:
         self.model, self.request = model, request
         self.text_tokens = model.ranker.text_limit
+        self.explainer = explainer_of(model) if request.explain else None
 
     def tag(self, batch: Corpus, candidates: Ranking | None = None) -> tuple[bytes, Tally]:
         """The lines of a batch, one a document, and what there is to tell about it."""
@@ -81,18 +85,31 @@ class Tagger:
         )
         lines = []
         without = below = 0
-        for text, document in zip(texts, tagged, strict=True):
-            labels = [
-                {"id": label.id, "name": label.name, "score": round(label.score, SCORE_DIGITS)}
+        for number, (text, document) in enumerate(zip(texts, tagged, strict=True)):
+            chosen = [
+                label
                 for label in document.labels
                 if request.threshold is None or label.score >= request.threshold
             ]
+            labels: list[dict[str, Any]] = [
+                {"id": label.id, "name": label.name, "score": round(label.score, SCORE_DIGITS)}
+                for label in chosen
+            ]
+            if self.explainer and chosen:
+                for label, why in zip(labels, self.explainer.explain(batch[number], chosen), strict=True):
+                    label["why"] = why.as_dict()
             without += bool(text and not document.labels)
             below += bool(document.labels and not labels)
             lines.append(json.dumps({"id": document.id, "labels": labels}, ensure_ascii=False))
         cut = self.model.ranker.encoder.count_longer(texts, self.text_tokens)
         tally = Tally(len(batch), texts.count(""), without, below, cut)
         return "".join(f"{line}\n" for line in lines).encode(), tally
+
+
+def explainer_of(model: Classifier) -> Explainer:
+    from micol.explain import Explainer
+
+    return Explainer(model)
 
 
 class CandidateFile:

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +20,7 @@ from safetensors import SafetensorError
 from micol.classify import Classifier
 from micol.corpus import Corpus
 from micol.errors import MicolError, UsageError
+from micol.evidence.choice import HiddenTitles, judge_paths, verdict
 from micol.files import replacing
 from micol.folder import ModelFolder
 from micol.labels import LabelSpace
@@ -34,7 +36,7 @@ from micol.rank.distill import teacher_lists
 from micol.rank.encoder import Encoder, saved_pooling
 from micol.rank.examples import ListExamples, PairExamples
 from micol.rank.trainer import BiModule, CrossModule, fit
-from micol.settings import Settings, resolve, resolve_teacher
+from micol.settings import AUTO, Settings, resolve, resolve_teacher
 
 # Of the pairs that exist, at most this share is held back for validation.
 MOST_VALIDATION = 0.1
@@ -43,7 +45,7 @@ MOST_VALIDATION = 0.1
 def train(
     corpus: Corpus,
     labels: LabelSpace,
-    path: str,
+    path: str = AUTO,
     architecture: str = "bi",
     *,
     recipe: str = "best",
@@ -57,10 +59,14 @@ def train(
 ) -> Classifier:
     """Trains on the documents' metadata alone and returns a classifier; with `output`, saves it there.
 
+    The path `auto` is chosen without labels. What was used, what was rejected and why: `config["report"]`.
     `ready_pairs` are used in place of drawn ones. Any setting of `micol.settings.Settings` may be given.
     Interrupted, the same call with `resume=True` goes on from the newest whole checkpoint beside `output`.
     """
     settings = resolve(architecture, path, recipe, given)
+    report: list[str] = []
+    if settings.path == AUTO and ready_pairs is None and not init_only:
+        settings, report = with_chosen_path(corpus, labels, settings)
     teacher = resolve_teacher(settings, given)
     if output is not None:
         ModelFolder(Path(output)).check_free()
@@ -81,8 +87,10 @@ def train(
     }
     with training_folder(output, resume, run) as folder:
         if init_only:
+            settings = replace(settings, evidence=False)
+        log: list[dict[str, Any]] = []
+        if init_only or settings.path == AUTO:
             ranker: BiEncoder | CrossEncoder = untrained(source, settings)
-            log: list[dict[str, Any]] = []
         else:
             pairs = pairs_for(corpus, teacher or settings) if ready_pairs is None else ready_pairs
             fit_ranker = fit_bi if architecture == "bi" else partial(fit_cross, teacher=teacher)
@@ -91,14 +99,58 @@ def train(
             check_numbers(ranker, labels, settings)
             record["pairs_used"] = len(pairs.anchor)
             record["final_loss"] = [entry["loss"] for entry in log if "loss" in entry][-1]
+            if settings.evidence and isinstance(ranker, BiEncoder):
+                ranker, said = better_encoder(corpus, labels, ranker, untrained(source, settings), settings)
+                report.append(said)
         if teacher is not None:
             record["teacher_settings"] = teacher_settings
         classifier = Classifier.build(labels, ranker, settings, record, corpus)
+        classifier.config["report"] = report + evidence_report(classifier)
         if output is not None and team.is_leader():
             classifier.save(output)
             if log:
                 plot_losses(log, Path(output) / "training.png")
     return classifier
+
+
+def with_chosen_path(corpus: Corpus, labels: LabelSpace, settings: Settings) -> tuple[Settings, list[str]]:
+    """The settings with the path that promises most, and why; without any where none promises anything."""
+    judged = judge_paths(corpus, labels, settings.seed)
+    if not judged or judged[0].score <= 0:
+        if settings.architecture == "cross":
+            raise MicolError(
+                f"{corpus.source}: no meta-path joins documents that are alike, so there is nothing to train "
+                "a cross-encoder on; give --path or --pairs-file, or train --architecture bi"
+            )
+        return settings, ["no meta-path joins documents that are alike, so the encoder stays untrained"]
+    best, *others = judged
+    report = [f"trained on {best.sentence()}, the highest of {len(judged)}"]
+    report += [f"not trained on {other.sentence()}" for other in others]
+    return replace(settings, path=best.path), report
+
+
+def better_encoder(
+    corpus: Corpus, labels: LabelSpace, trained: BiEncoder, untrained: BiEncoder, settings: Settings
+) -> tuple[BiEncoder, str]:
+    """The trained encoder if it does better than the untrained one where no label is needed to tell."""
+    hidden = HiddenTitles.of(corpus, labels, settings.seed)
+    if hidden is None:
+        return trained, "too few titles name a label to tell whether training has helped; it is used"
+    for ranker in (trained, untrained):
+        ranker.encoder.settle()
+    found = verdict(hidden, untrained, trained)
+    return trained if found.helped else untrained, found.sentence()
+
+
+def evidence_report(classifier: Classifier) -> list[str]:
+    """What each source of evidence weighs, and which were left out."""
+    if classifier.fused is None:
+        return []
+    fusion = classifier.fused.fusion
+    lines = [f"evidence: {source}" for source in fusion.sources_used()]
+    return lines + [
+        f"left out: {name}, which spoke against what the rest agrees on" for name in fusion.rejected
+    ]
 
 
 def pairs_for(corpus: Corpus, settings: Settings) -> Pairs:

@@ -120,9 +120,9 @@ def trained_ranking(task: Task, corpus: Corpus, pairs: Pairs, request: Request) 
         recipe=request.recipe,
         base=task.model(request.base),
         ready_pairs=pairs,
-        **request.given,
+        **{"evidence": False, **request.given},
     )
-    return model.rank(task.test_texts, task.candidates)
+    return model.rank_texts(task.test_texts, task.candidates)
 
 
 def augmented_ranking(

@@ -41,9 +41,13 @@ if TYPE_CHECKING:
     metavar="LABEL",
     help="Not this label nor those below it, by id or preferred name; may be repeated.",
 )
+@click.option("--explain", is_flag=True, help="Write the reasons for each label with it.")
 @click.option("--ids", "ids_file", metavar="FILE", help="Only the documents whose ids it lists, one a line.")
 @click.option(
-    "--schema", "schema_file", metavar="S.toml", help="Which fields are metadata; the default is the paper's."
+    "--schema",
+    "schema_file",
+    metavar="S.toml",
+    help="Which fields are metadata; the default is what the model was trained with.",
 )
 @click.option("--skip-bad", is_flag=True, help="Leave out broken records, and say which.")
 @click.option(
@@ -60,6 +64,7 @@ def command(
     candidates: str | None,
     include: Sequence[str],
     exclude: Sequence[str],
+    explain: bool,
     ids_file: str | None,
     schema_file: str | None,
     skip_bad: bool,
@@ -75,19 +80,20 @@ def command(
     """
     from micol.files import read_ids
     from micol.folder import LabelTable, ModelFolder
-    from micol.schema import DEFAULT_SCHEMA, Schema
+    from micol.schema import Schema
     from micol.tagging import Request, documents_of, label_id, number_of_documents
 
-    schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
     wanted = read_ids(ids_file) if ids_file else None
     folder = ModelFolder(Path(model_folder))
     config = folder.read_config()
+    schema = Schema.read(schema_file) if schema_file else Schema(**config["schema"])
     labels = LabelTable.read(folder.labels).labels
     request = Request(
         limit,
         threshold,
         tuple(label_id(labels, label) for label in include),
         tuple(label_id(labels, label) for label in exclude),
+        explain,
     )
     size = batch_size or usual_batch(config)
     total = len(wanted) if wanted is not None else number_of_documents(docs)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
-from micol.errors import MicolError, UsageError
+from micol.errors import MicolError
 from micol.progress import is_leader, say, say_left_out
-from micol.settings import ARCHITECTURES, CHOICES, RECIPES, Settings, resolve
+from micol.settings import ARCHITECTURES, AUTO, CHOICES, RECIPES, Settings, resolve
 
 if TYPE_CHECKING:
     from micol.classify import Classifier
@@ -44,6 +44,7 @@ HELP = {
     "compile": "Compile the encoder with torch.compile.",
     "bm25_top": "Candidates a document gets by BM25, when the model tags.",
     "dense_top": "Candidates a document gets by vector, when a bi-encoder tags; 0: none.",
+    "evidence": "Fuse the encoder's score with what the text names and what similar and linked documents do.",
     "seed": "Decides pairs, order and initial weights.",
 }
 
@@ -77,7 +78,11 @@ def usual(setting: str) -> str:
 @click.command("train")
 @click.argument("docs", nargs=-1, required=True)
 @click.option("--labels", "labels_file", required=True, metavar="LABELS", help="The label space.")
-@click.option("--path", metavar="PATH", help="The meta-path, such as 'P->P<-P' or 'P->P|PAP'.")
+@click.option(
+    "--path",
+    metavar="PATH",
+    help="The meta-path, such as 'P->P<-P' or 'P->P|PAP'; auto: chosen without labels.  [default: auto]",
+)
 @click.option(
     "--architecture", default="bi", show_default=True, type=click.Choice(ARCHITECTURES), help="The ranker."
 )
@@ -137,8 +142,8 @@ def command(
     # What is wrong with the request is told before a large file is read.
     if pairs_file:
         path = path or Path(pairs_file).name
-    elif path is None:
-        raise UsageError("which documents are alike must be given: --path 'P->P', or --pairs-file")
+    elif path in (None, AUTO):
+        path = AUTO
     else:
         MetaPath(path).bind(schema)
     resolve(architecture, path, recipe, given)
@@ -257,4 +262,4 @@ def summary(model: Classifier, output: str) -> str:
         ]
     else:
         lines += [f"untrained {training['base']}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"          {line}" for line in model.config.get("report", ()))])

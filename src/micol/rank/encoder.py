@@ -115,6 +115,8 @@ class Encoder:
 
     def settle(self) -> None:
         """Computes as quickly as this machine can from now on; the exact weights are kept for saving."""
+        if self.settled is not None:
+            return
         with cores(1) as core:
             self.quantised = core.submit(quantised, self).result()
         self.settled = dtype = torch.float32 if self.quantised else float_precision(self.device)

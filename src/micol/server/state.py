@@ -26,7 +26,7 @@ class State:
     def warm_up(self) -> None:
         """Builds now what would otherwise be built by the first who asks."""
         classifier = self.classifier
-        _ = classifier.exact, classifier.bm25
+        _ = classifier.exact, classifier.bm25, classifier.fused
         if self.architecture == "cross":
             _ = classifier.label_tokens
 
@@ -48,14 +48,8 @@ class State:
 
 
 def explain(state: State, document: Document, suggestions: Sequence[Suggestion]) -> list[dict[str, Any]]:
-    """The reasons for each suggestion as plain values; only here is it known what the explainer returns."""
-    return [
-        {
-            "named_at": [list(found.named_at)] if found.named_at else [],
-            "shared_words": list(found.shared_words),
-        }
-        for found in state.explainer.explain(document.text, suggestions)
-    ]
+    """The reasons for each suggestion as plain values."""
+    return [found.as_dict() for found in state.explainer.explain(document, suggestions)]
 
 
 class Current:

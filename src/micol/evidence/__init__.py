@@ -1,0 +1,1 @@
+"""Evidence for labels from several sources, fused with weights that are learned without labels."""

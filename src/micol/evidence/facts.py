@@ -1,0 +1,165 @@
+"""What the remembered documents tell about each label, on its own: no fact depends on another label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from micol.evidence.memory import Memory
+from micol.evidence.mentions import Mentions, mentions_of
+from micol.retrieve import ExactMatcher
+
+# Topicality of a label that few documents name is taken to be this much like that of a usual one.
+PRIOR_DOCUMENTS = 5
+USUAL_TOPICALITY = 0.2
+# Added to the spread of a label's scores, so that one that hardly varies is not blown up.
+LEAST_SPREAD = 0.3
+# What a mention is worth before weights are learned.
+MENTION = {
+    "rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Standard:
+    """How the scores of a document spread over the background: what is usual for it."""
+
+    mean: np.ndarray
+    spread: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray) -> Standard:
+        """scores [documents, background]"""
+        return cls(scores.mean(axis=1), scores.std(axis=1) + 1e-6)
+
+    def apply(self, scores: np.ndarray, rows: np.ndarray | slice | int) -> np.ndarray:
+        standard: np.ndarray = (scores - self.mean[rows]) / self.spread[rows]
+        return standard
+
+
+@dataclass(frozen=True)
+class LabelFacts:
+    """An entry for each label."""
+
+    rarity: np.ndarray  # 1: no document names it, 0: all do
+    topicality: np.ndarray  # mean cosine of the documents that name it, two by two
+    # Mean and spread over the sample of the label's standardised scores: its name, its text, best sentence.
+    name_mean: np.ndarray
+    name_spread: np.ndarray
+    text_mean: np.ndarray
+    text_spread: np.ndarray
+    sentence_mean: np.ndarray
+    sentence_spread: np.ndarray
+    mentions: csr_array  # [labels, documents]: what each document's mention is worth
+    mention_mean: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        memory: Memory,
+        names: Sequence[Sequence[str]],
+        name_vectors: np.ndarray,
+        text_vectors: np.ndarray,
+    ) -> LabelFacts:
+        """The facts of these labels. Vectors are float16 [labels, dim]."""
+        matcher = ExactMatcher(names)
+        found = mentions_of(
+            memory.texts, memory.title_lengths, matcher, names, ExactMatcher(memory.labels.names)
+        )
+        documents, labels = len(memory.texts), len(names)
+        frequency = np.bincount(found.labels, minlength=labels)
+        rarity = np.log((documents + 1) / (frequency + 1)) / np.log(documents + 1)
+        topicality = topicality_of(memory, found, frequency)
+        worth = mention_worth(found, rarity, topicality)
+        mentions = csr_array((worth, (found.labels, found.rows)), shape=(labels, documents))
+        name, text, sentence = spreads(
+            memory, name_vectors.astype(np.float32), text_vectors.astype(np.float32)
+        )
+        return cls(
+            rarity.astype(np.float32),
+            topicality.astype(np.float32),
+            *name,
+            *text,
+            *sentence,
+            mentions,
+            np.asarray(mentions.sum(axis=1)).ravel() / documents,
+        )
+
+    def taken(self, positions: np.ndarray) -> LabelFacts:
+        return LabelFacts(*(getattr(self, field.name)[positions] for field in fields(self)))
+
+    def joined(self, other: LabelFacts) -> LabelFacts:
+        """These labels, then the others."""
+        columns = []
+        for field in fields(self):
+            both = [getattr(self, field.name), getattr(other, field.name)]
+            if field.name == "mentions":
+                columns.append(csr_array(hstack([part.T for part in both]).T))
+            else:
+                columns.append(np.concatenate(both))
+        return LabelFacts(*columns)
+
+
+def topicality_of(memory: Memory, found: Mentions, frequency: np.ndarray) -> np.ndarray:
+    """Whether the documents that name a label are about one thing: mean cosine between any two of them.
+
+    The name of a topic gathers documents that are alike; a common word ("association") does not.
+    """
+    named = csr_array(
+        (np.ones(len(found.rows), np.float32), (found.labels, found.rows)),
+        shape=(len(frequency), len(memory.texts)),
+    )
+    sums = named @ memory.directions
+    pairs = np.maximum(frequency * (frequency - 1.0), 1.0)
+    mean = (np.einsum("ij,ij->i", sums, sums) - frequency) / pairs
+    shrunk: np.ndarray = (frequency * mean + PRIOR_DOCUMENTS * USUAL_TOPICALITY) / (
+        frequency + PRIOR_DOCUMENTS
+    )
+    return shrunk
+
+
+def mention_worth(found: Mentions, rarity: np.ndarray, topicality: np.ndarray) -> np.ndarray:
+    worth = (
+        MENTION["rarity"] * rarity[found.labels]
+        + MENTION["in_title"] * found.in_title
+        + MENTION["count"] * found.count
+        + MENTION["nested"] * found.nested
+        + MENTION["miswritten"] * found.miswritten
+        + MENTION["topicality"] * topicality[found.labels]
+    )
+    return np.maximum(worth, 0).astype(np.float32)
+
+
+Moments = tuple[np.ndarray, np.ndarray]
+
+
+def spreads(memory: Memory, names: np.ndarray, texts: np.ndarray) -> tuple[Moments, Moments, Moments]:
+    """Mean and spread of each label's scores over the sample, for name, text and best sentence."""
+    documents = memory.wide[memory.sample]
+    background_names = memory.background_names.astype(np.float32)
+    background_texts = memory.background_texts.astype(np.float32)
+    by_name, by_text = (
+        moments(Standard.of(documents @ background.T).apply((documents @ vectors.T).T, slice(None)).T)
+        for vectors, background in ((names, background_names), (texts, background_texts))
+    )
+    sentences = memory.sentence_vectors.astype(np.float32)
+    total, squares = np.zeros(len(names)), np.zeros(len(names))
+    for start, end in zip(memory.sentence_bounds, memory.sentence_bounds[1:], strict=False):
+        if start == end:
+            continue
+        usual = Standard.of((sentences[start:end] @ background_names.T).max(axis=0)[None])
+        scores = usual.apply((sentences[start:end] @ names.T).max(axis=0), 0)
+        total += scores
+        squares += scores**2
+    count = max(int((np.diff(memory.sentence_bounds) > 0).sum()), 1)
+    mean = total / count
+    spread = np.sqrt(np.maximum(squares / count - mean**2, 0)) + LEAST_SPREAD
+    return by_name, by_text, (mean.astype(np.float32), spread.astype(np.float32))
+
+
+def moments(scores: np.ndarray) -> Moments:
+    """Mean and spread of each column."""
+    return scores.mean(axis=0), scores.std(axis=0) + LEAST_SPREAD

@@ -1,0 +1,193 @@
+"""Fusion: one score from all evidence, with weights learned without labels.
+
+A rough sum, the same for every data set, ranks the labels of some documents that nobody has labelled; what
+it puts on top serves as pseudo-labels for a logistic regression over the same evidence. The regression keeps
+what the evidence agrees on and drops what speaks against it. Nothing here ever reads a document's labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from micol.evidence.gather import FEATURES, SOURCES, Gathered
+
+ROUGH = {
+    "named_rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
+    "near_rarity": 1.0, "share": 1.0,
+    "name": 1 / 3, "text": 1 / 3, "sentence": 1 / 3,
+    "similar": 0.5, "linked": 0.4,
+}  # fmt: skip
+# The most labels of a practice document that count as right.
+PSEUDO_LABELS = 3
+RIDGE = 0.005
+# Evidence that can only speak for a label: a negative weight means that it does not help, so it is left out.
+SPEAKS_FOR = ("name", "text", "sentence", "similar", "linked", "share")
+# Independent witnesses, by whose agreement scores are calibrated.
+WITNESSES = (
+    ("named in the text", "nearly named"),
+    ("meaning of the whole", "best sentence"),
+    ("similar documents", "linked documents"),
+)
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A weight for each feature, and how a score becomes a probability."""
+
+    weights: np.ndarray
+    intercept: float
+    slope: float
+    shift: float
+    rejected: tuple[str, ...] = ()
+
+    def logits(self, values: np.ndarray) -> np.ndarray:
+        logits: np.ndarray = values @ self.weights + self.intercept
+        return logits
+
+    def probabilities(self, values: np.ndarray) -> np.ndarray:
+        return sigmoid(self.slope * self.logits(values) + self.shift)
+
+    def contributions(self, values: np.ndarray) -> dict[str, float]:
+        """What each source adds to the score of one pair."""
+        parts = values * self.weights
+        return {source: float(parts[columns_of(names)].sum()) for source, names in SOURCES.items()}
+
+    def sources_used(self) -> list[str]:
+        """The sources, each with the weights of its features."""
+        lines = []
+        for source, names in SOURCES.items():
+            weights = [f"{name} {self.weights[FEATURES.index(name)]:+.2f}" for name in names]
+            lines.append(f"{source} ({', '.join(weights)})")
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "weights": {name: float(weight) for name, weight in zip(FEATURES, self.weights, strict=True)},
+            "intercept": self.intercept,
+            "slope": self.slope,
+            "shift": self.shift,
+            "rejected": list(self.rejected),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Fusion:
+        weights = np.array([stored["weights"][name] for name in FEATURES], np.float32)
+        return cls(weights, stored["intercept"], stored["slope"], stored["shift"], tuple(stored["rejected"]))
+
+
+def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
+    """Weights and calibration from the evidence about unlabelled documents.
+
+    `without` names sources to leave out, for ablations.
+    """
+    at_odds = [source for source in SOURCES if source not in without and not agrees(practice, source)]
+    left_out = [name for source in (*without, *at_odds) for name in SOURCES[source]]
+    rough = rough_weights(left_out)
+    right = on_top(practice, practice.values @ rough)
+    scale = practice.values.std(axis=0) + 1e-6
+    used = np.array([name not in left_out for name in FEATURES])
+    rejected = list(at_odds)
+    while True:
+        columns = np.flatnonzero(used)
+        found = logistic(practice.values[:, columns] / scale[columns], right.astype(float), RIDGE)
+        against = columns[found[:-1] < 0]
+        worst = [column for column in against if FEATURES[column] in SPEAKS_FOR]
+        if not worst:
+            break
+        rejected += [FEATURES[column] for column in worst]
+        used[worst] = False
+    weights = np.zeros(len(FEATURES), np.float32)
+    weights[columns] = found[:-1] / scale[columns]
+    logits = practice.values @ weights + found[-1]
+    slope, shift = logistic(logits[:, None].astype(float), agreement(practice, rough), 0.0)
+    return Fusion(weights, float(found[-1]), max(float(slope), 1e-3), float(shift), tuple(rejected))
+
+
+def rough_weights(left_out: Sequence[str] = ()) -> np.ndarray:
+    return np.array([0.0 if name in left_out else ROUGH.get(name, 0.0) for name in FEATURES], np.float32)
+
+
+def agrees(practice: Gathered, source: str) -> bool:
+    """Whether a source says more for the labels that all others put on top than for the rest."""
+    names = SOURCES[source]
+    others = on_top(practice, practice.values @ rough_weights(names))
+    said = practice.values[:, columns_of(names)] @ rough_weights()[columns_of(names)]
+    if not said.any() or others.all():
+        return True  # it says nothing, or there is nothing to compare
+    return bool(said[others].mean() > said[~others].mean())
+
+
+def agreement(practice: Gathered, rough: np.ndarray) -> np.ndarray:
+    """The probability that each pair is right, judged by how three independent witnesses agree.
+
+    Each names its best labels. How often two and all three of them name the same tells how reliable each is
+    (the method of moments for three voters whose errors are independent), and so what their votes are worth.
+    """
+    votes = []
+    for sources in WITNESSES:
+        columns = columns_of([name for source in sources for name in SOURCES[source]])
+        scores = practice.values[:, columns] @ rough[columns]
+        votes.append(on_top(practice, scores) & (scores > 0))
+    cast = np.stack(votes, axis=1).astype(float)
+    usual = cast.mean(axis=0)
+    away = cast - usual
+    pairwise = away.T @ away / len(cast)
+    (ab, ac, bc), abc = (pairwise[0, 1], pairwise[0, 2], pairwise[1, 2]), away.prod(axis=1).mean()
+    if min(ab, ac, bc, abc) <= 0:
+        # One of them is silent or at odds with the others: a plain majority is all there is.
+        return (cast.sum(axis=1) >= 2).astype(float)
+    skew = abc / np.sqrt(ab * ac * bc)
+    prior = (1 - skew / np.sqrt(4 + skew**2)) / 2
+    variance = prior * (1 - prior)
+    power = np.sqrt(np.array([ab * ac / bc, ab * bc / ac, ac * bc / ab]) / variance)
+    if_right = np.clip(usual + (1 - prior) * power, 1e-4, 1 - 1e-4)
+    if_wrong = np.clip(usual - prior * power, 1e-4, 1 - 1e-4)
+    odds = np.log(prior / (1 - prior)) + (
+        cast @ np.log(if_right / if_wrong) + (1 - cast) @ np.log((1 - if_right) / (1 - if_wrong))
+    )
+    return sigmoid(odds)
+
+
+def columns_of(names: Sequence[str]) -> np.ndarray:
+    return np.array([FEATURES.index(name) for name in names])
+
+
+def on_top(gathered: Gathered, scores: np.ndarray) -> np.ndarray:
+    """Which pairs are among the best of their document: a few, and not more than a third of them."""
+    rows = gathered.rows
+    order = np.lexsort((-scores, rows))
+    begins = np.searchsorted(rows, np.arange(gathered.documents + 1))
+    most = np.clip(np.diff(begins) // 3, 1, PSEUDO_LABELS)
+    top = np.zeros(len(rows), bool)
+    top[order] = np.arange(len(rows)) - begins[rows] < most[rows]
+    return top
+
+
+def logistic(features: np.ndarray, targets: np.ndarray, ridge: float, steps: int = 50) -> np.ndarray:
+    """Logistic regression by Newton's method: a weight for each feature, then the intercept.
+
+    Targets may be probabilities. The ridge, a share of the number of rows, is not on the intercept.
+    """
+    rows = np.concatenate([features, np.ones((len(features), 1))], axis=1)
+    penalty = np.full(rows.shape[1], ridge * len(rows))
+    penalty[-1] = 1e-6
+    weights = np.zeros(rows.shape[1])
+    for _ in range(steps):
+        found = sigmoid(rows @ weights)
+        gradient = rows.T @ (found - targets) + penalty * weights
+        curvature = np.maximum(found * (1 - found), 1e-9)
+        step = np.linalg.solve((rows * curvature[:, None]).T @ rows + np.diag(penalty), gradient)
+        # A full step may overshoot where nearly all are right already.
+        weights -= step * min(1.0, 5.0 / (np.abs(step).max() + 1e-12))
+        if np.abs(step).max() < 1e-6:
+            break
+    return weights
+
+
+def sigmoid(values: np.ndarray) -> np.ndarray:
+    positive: np.ndarray = 1 / (1 + np.exp(-np.clip(values, -60, 60)))
+    return positive

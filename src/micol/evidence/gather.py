@@ -1,0 +1,266 @@
+"""Gathers the evidence for each pair of a document and a candidate label, from every source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from micol.evidence.facts import LabelFacts, Standard
+from micol.evidence.memory import Memory
+from micol.evidence.mentions import Mentions, mentions_of
+from micol.evidence.near import NearMatcher
+from micol.evidence.sentences import sentences_of
+from micol.labels import LabelSpace
+from micol.rank.bi_encoder import BiEncoder
+from micol.ranking import Ranking
+from micol.records import Document
+from micol.retrieve import ExactMatcher
+from micol.retrieve.dense import search
+from micol.sparse import Entries
+
+# What is known of a pair, in the order of the columns.
+FEATURES = (
+    "named", "named_rarity", "in_title", "count", "early", "nested", "miswritten", "topicality",
+    "near", "near_rarity", "share",
+    "name", "text", "sentence",
+    "similar", "linked",
+)  # fmt: skip
+# The sources, as people are told of them.
+SOURCES = {
+    "named in the text": FEATURES[:8],
+    "nearly named": FEATURES[8:11],
+    "meaning of the whole": ("name", "text"),
+    "best sentence": ("sentence",),
+    "similar documents": ("similar",),
+    "linked documents": ("linked",),
+}
+BY_MEANING, BY_NEIGHBOURS = 60, 30
+# All words of a name, but for rounding.
+WHOLE = 0.999
+# Added to what is borrowed before the logarithm: a trace is as good as nothing.
+TRACE = 0.05
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Pairs by document and label, and for each a row of FEATURES."""
+
+    keys: np.ndarray
+    values: np.ndarray  # float32 [pairs, features]
+    documents: int
+    labels: int
+    mentions: Mentions
+    vectors: np.ndarray
+    sentence_vectors: np.ndarray
+    sentence_bounds: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Gathered]) -> Gathered:
+        """Several batches as one, for learning: where things stand in the texts is left out."""
+        documents = np.cumsum([0, *(part.documents for part in parts)])
+        keys = [part.keys + start * part.labels for part, start in zip(parts, documents, strict=False)]
+        last = parts[-1]
+        return replace(
+            last,
+            keys=np.concatenate(keys),
+            values=np.concatenate([part.values for part in parts]),
+            documents=int(documents[-1]),
+        )
+
+    @property
+    def rows(self) -> np.ndarray:
+        rows: np.ndarray = self.keys // self.labels
+        return rows
+
+    def ranking(self, scores: np.ndarray) -> Ranking:
+        labels = (self.keys % self.labels).astype(np.int32)
+        return Ranking.from_entries(self.rows, labels, scores.astype(np.float32), self.documents)
+
+
+@dataclass(frozen=True)
+class LabelSide:
+    """The labels as evidence sees them: their vectors, matchers and facts."""
+
+    space: LabelSpace
+    name_vectors: np.ndarray  # float16
+    text_vectors: np.ndarray  # float16
+    exact: ExactMatcher
+    covering: ExactMatcher
+    near: NearMatcher
+    facts: LabelFacts
+
+    @classmethod
+    def of(
+        cls,
+        memory: Memory,
+        space: LabelSpace,
+        name_vectors: np.ndarray,
+        text_vectors: np.ndarray,
+        facts: LabelFacts | None = None,
+    ) -> LabelSide:
+        exact = ExactMatcher(space.names)
+        same = space.names == memory.labels.names
+        return cls(
+            space,
+            name_vectors,
+            text_vectors,
+            exact,
+            exact if same else ExactMatcher(memory.labels.names),
+            NearMatcher(space.names, memory.stem_frequency, memory.counted),
+            facts or LabelFacts.of(memory, space.names, name_vectors, text_vectors),
+        )
+
+    def edited(
+        self, memory: Memory, space: LabelSpace, name_vectors: np.ndarray, text_vectors: np.ndarray
+    ) -> LabelSide:
+        """After a change of labels: what is known of those that stay as they are is kept."""
+        known = {(label.id, label.names, label.text): position for position, label in enumerate(self.space)}
+        places = np.array([known.get((label.id, label.names, label.text), -1) for label in space])
+        new = np.flatnonzero(places < 0)
+        facts = self.facts.taken(places[places >= 0])
+        if len(new):
+            names = [space.names[position] for position in new]
+            facts = facts.joined(LabelFacts.of(memory, names, name_vectors[new], text_vectors[new]))
+        order = np.empty(len(space), np.int64)
+        order[np.concatenate([np.flatnonzero(places >= 0), new])] = np.arange(len(space))
+        return LabelSide.of(memory, space, name_vectors, text_vectors, facts.taken(order))
+
+    @cached_property
+    def both_vectors(self) -> np.ndarray:
+        """Whose product with a document is that with the name plus that with the text."""
+        return self.name_vectors.astype(np.float32) + self.text_vectors.astype(np.float32)
+
+
+def gather(
+    documents: Sequence[Document],
+    memory: Memory,
+    side: LabelSide,
+    encoder: BiEncoder,
+    *,
+    candidates: Ranking | None = None,
+    allowed: np.ndarray | None = None,
+) -> Gathered:
+    """All evidence about the documents' candidate labels, or about those given."""
+    texts = [document.text for document in documents]
+    n, labels = len(documents), len(side.space)
+    sentences, bounds = sentences_of(documents)
+    both = encoder.vectors([*texts, *sentences])
+    vectors, sentence_vectors = both[:n], both[n:]
+    title_lengths = np.array([len(document.title) for document in documents])
+    mentions = mentions_of(texts, title_lengths, side.exact, side.space.names, side.covering)
+    near = side.near.match(texts)
+    similar = borrowed(memory.similar(vectors, memory.own_positions(documents)), side.facts, labels)
+    linked = borrowed(memory.linked(documents), side.facts, labels)
+    mention_keys = mentions.rows.astype(np.int64) * labels + mentions.labels
+    if candidates is not None:
+        keys = np.unique(candidates.rows().astype(np.int64) * labels + candidates.labels)
+    else:
+        nearest = search(vectors, side.both_vectors, min(BY_MEANING, labels), allowed)
+        keys = np.unique(
+            np.concatenate(
+                [
+                    mention_keys,
+                    near.keys[near.values >= WHOLE],
+                    nearest.rows().astype(np.int64) * labels + nearest.labels,
+                    similar.top(BY_NEIGHBOURS),
+                ]
+            )
+        )
+    if allowed is not None:
+        keys = keys[allowed[keys % labels]]
+    filled = np.array([bool(text) for text in texts], bool)
+    keys = keys[filled[keys // labels]]
+    rows, columns = keys // labels, keys % labels
+    facts = side.facts
+
+    def mentioned(values: np.ndarray) -> np.ndarray:
+        return Entries(mention_keys, values.astype(np.float32), n, labels).at(keys)
+
+    named = mentioned(np.ones(len(mention_keys)))
+    share = near.at(keys) * (named == 0)
+    whole = (share >= WHOLE).astype(np.float32)
+    values = [
+        named,
+        named * facts.rarity[columns],
+        mentioned(mentions.in_title),
+        mentioned(mentions.count),
+        mentioned(mentions.early),
+        mentioned(mentions.nested),
+        mentioned(mentions.miswritten),
+        named * facts.topicality[columns],
+        whole,
+        whole * facts.rarity[columns],
+        share,
+        *by_meaning(rows, columns, vectors, sentence_vectors, bounds, memory, side),
+        lift(similar.at(keys), facts.mention_mean[columns]),
+        np.where(linked_rows(linked, n)[rows], lift(linked.at(keys), facts.mention_mean[columns]), 0),
+    ]
+    return Gathered(
+        keys,
+        np.stack(values, axis=1).astype(np.float32),
+        n,
+        labels,
+        mentions,
+        vectors,
+        sentence_vectors,
+        np.array(bounds),
+    )
+
+
+def by_meaning(
+    rows: np.ndarray,
+    columns: np.ndarray,
+    vectors: np.ndarray,
+    sentence_vectors: np.ndarray,
+    bounds: Sequence[int],
+    memory: Memory,
+    side: LabelSide,
+) -> list[np.ndarray]:
+    """Cosines with the label's name and text and of the best sentence with its name: how far above what is
+    usual for the document, and then for the label.
+    """
+    facts = side.facts
+    names = side.name_vectors[columns].astype(np.float32)
+    texts = side.text_vectors[columns].astype(np.float32)
+    background_names = memory.background_names.astype(np.float32)
+    background_texts = memory.background_texts.astype(np.float32)
+    name = Standard.of(vectors @ background_names.T).apply(np.einsum("ij,ij->i", vectors[rows], names), rows)
+    text = Standard.of(vectors @ background_texts.T).apply(np.einsum("ij,ij->i", vectors[rows], texts), rows)
+    best = np.zeros(len(rows), np.float32)
+    usual = np.zeros((len(vectors), len(background_names)), np.float32)
+    places = np.searchsorted(rows, np.arange(len(vectors) + 1))
+    for row in range(len(vectors)):
+        some = sentence_vectors[bounds[row] : bounds[row + 1]]
+        if len(some):
+            pairs = slice(places[row], places[row + 1])
+            best[pairs] = (some @ names[pairs].T).max(axis=0)
+            usual[row] = (some @ background_names.T).max(axis=0)
+    sentence = Standard.of(usual).apply(best, rows)
+    return [
+        (name - facts.name_mean[columns]) / facts.name_spread[columns],
+        (text - facts.text_mean[columns]) / facts.text_spread[columns],
+        (sentence - facts.sentence_mean[columns]) / facts.sentence_spread[columns],
+    ]
+
+
+def borrowed(neighbours: csr_array, facts: LabelFacts, labels: int) -> Entries:
+    """What the neighbours' mentions are worth, by their weights."""
+    found = (neighbours @ facts.mentions.T).tocoo()
+    return Entries.of(found.row, found.col, found.data, neighbours.shape[0], labels)
+
+
+def linked_rows(linked: Entries, documents: int) -> np.ndarray:
+    """Which documents have a linked document that names anything."""
+    has = np.zeros(documents, bool)
+    has[linked.keys // linked.labels] = True
+    return has
+
+
+def lift(found: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """How much more than usual, as a logarithm."""
+    lifted: np.ndarray = np.log((found + TRACE) / (usual + TRACE))
+    return lifted
