@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from micol import columns, tables
 from micol.cache import Kept, Place, is_worth_it
-from micol.errors import MicolError, UsageError
+from micol.errors import UsageError
 from micol.files import STANDARD_INPUT, suffixes
 from micol.layout import LINE, Layout, Problems, table_of
 from micol.records import Document
@@ -36,8 +36,10 @@ RELEASE_KEYS = {
 Positions = Sequence[int] | np.ndarray
 
 
-class Corpus:
+class Corpus(tables.Records):
     """Documents of one schema, in the order of their files, each id once."""
+
+    kind = "document"
 
     def __init__(self, table: pa.Table, schema: Schema, source: str, skipped: Iterable[str] = ()) -> None:
         self.table, self.schema, self.source = table, schema, source
@@ -85,9 +87,6 @@ class Corpus:
         table = tables.checked(table_of(enumerate(records, start=1), layout, problems), layout, problems)
         return cls(finished(table, layout), schema, source)
 
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
     def __getitem__(self, position: int) -> Document:
         if not -len(self) <= position < len(self):
             raise IndexError(f"there are {len(self)} documents, none is number {position}")
@@ -101,20 +100,6 @@ class Corpus:
         if row[CITATIONS]:
             metadata[CITATIONS] = tuple(row[CITATIONS])
         return Document(row["id"], row["title"], row["abstract"], metadata, tuple(row[LABELS]))
-
-    @cached_property
-    def ids(self) -> list[str]:
-        return columns.strings(self.table["id"])
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {name: position for position, name in enumerate(self.ids)}
-
-    def position(self, id: str) -> int:
-        try:
-            return self._positions[id]
-        except KeyError:
-            raise MicolError(f"{self.source}: no document has the id {id!r}; check the id") from None
 
     def texts(self, positions: Positions | None = None) -> list[str]:
         """Title and abstract of each document, as `Document.text` joins them."""

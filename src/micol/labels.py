@@ -33,8 +33,10 @@ MESH_ROOT = "DescriptorRecordSet"
 SHOWN = 20  # warnings of one kind
 
 
-class LabelSpace:
+class LabelSpace(tables.Records):
     """Labels in the order of their file, each id once, each with a name; parents are labels of the space."""
+
+    kind = "label"
 
     def __init__(
         self, table: pa.Table, source: str, skipped: Iterable[str] = (), warnings: Iterable[str] = ()
@@ -88,9 +90,6 @@ class LabelSpace:
         table, unknown = with_known_parents(table, other_parents)
         return cls(table, problems.source, problems.skipped, [*unknown, *shared_names(table)])
 
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
     def __getitem__(self, position: int) -> Label:
         if not -len(self) <= position < len(self):
             raise IndexError(f"there are {len(self)} labels, none is number {position}")
@@ -98,20 +97,6 @@ class LabelSpace:
 
     def __iter__(self) -> Iterator[Label]:
         return map(as_label, tables.rows(self.table))
-
-    @cached_property
-    def ids(self) -> list[str]:
-        return columns.strings(self.table["id"])
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {name: position for position, name in enumerate(self.ids)}
-
-    def position(self, id: str) -> int:
-        try:
-            return self._positions[id]
-        except KeyError:
-            raise MicolError(f"{self.source}: no label has the id {id!r}; check the id") from None
 
     @cached_property
     def names(self) -> list[tuple[str, ...]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,31 @@ from micol.layout import LINE, Layout, Problems, RecordError
 from micol.progress import track
 
 JSON_LINES = (".jsonl", ".json", ".ndjson")
+
+
+class Records:
+    """A table whose rows have ids, and where it came from."""
+
+    table: pa.Table
+    source: str
+    kind: ClassVar[str]
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        return columns.strings(self.table["id"])
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.ids)}
+
+    def position(self, id: str) -> int:
+        try:
+            return self._positions[id]
+        except KeyError:
+            raise MicolError(f"{self.source}: no {self.kind} has the id {id!r}; check the id") from None
 
 
 def is_parquet(path: str | Path) -> bool:
