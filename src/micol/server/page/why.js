@@ -22,7 +22,8 @@ export async function why(suggestion, text, filters) {
     panel.append(el("p", { class: "hint" }, `Also called ${label.names.slice(1).join(", ")}`));
   }
   panel.append(reasons(explanation, text));
-  const contributions = Object.entries(explanation.contributions || {});
+  const contributions = Object.entries(explanation.contributions || {})
+    .filter(([, value]) => Math.abs(value) >= 0.005); // what adds nothing need not be told
   if (contributions.length) panel.append(contributionBars(contributions));
   if ((explanation.neighbours || []).length) panel.append(neighbourList(explanation.neighbours));
   if (label.children || label.paths.length) panel.append(branchButtons(label, filters));
