@@ -9,7 +9,7 @@ demo: $(STAMP)
 	$(BIN)/python -m micol.demo
 
 test: $(STAMP) chromium lint
-	$(BIN)/pytest --durations=10
+	$(BIN)/pytest --durations=10 -n auto --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
