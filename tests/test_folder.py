@@ -256,6 +256,10 @@ def test_a_folder_that_is_no_model_is_neither_read_nor_replaced(
 ) -> None:
     with pytest.raises(MicolError, match=r"no such model folder; make one with `micol train"):
         micol.load(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(MicolError, match="is a file, but a model folder was expected"):
+        micol.load(tmp_path / "file")
+    (tmp_path / "file").unlink()
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
     with pytest.raises(MicolError, match="exists and is not a model folder; choose another output"):

@@ -272,6 +272,10 @@ class ModelFolder:
         return digest.hexdigest()
 
     def read_config(self) -> dict[str, Any]:
+        if self.path.is_file():
+            raise MicolError(
+                f"{self.path}: is a file, but a model folder was expected, as `micol train` writes it"
+            )
         if not self.path.is_dir():
             raise MicolError(
                 f"{self.path}: no such model folder; make one with `micol train … -o {self.path}`"
