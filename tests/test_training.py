@@ -141,14 +141,14 @@ def test_the_teacher_is_the_bi_encoder_of_the_same_request(
         assert teacher.pooling == given["pooling"]
         return teacher_lists(teacher, *rest)
 
-    monkeypatch.setattr(micol.training, "teacher_lists", seen)
+    monkeypatch.setattr("micol.training.teacher_lists", seen)
     given: dict[str, Any] = {
         "pairs": 96, "batch_size": 24, "max_tokens": 24, "temperature": 0.2, "learning_rate": 1e-3,
         "pooling": "cls", "interpolate": 0.8, "seed": 3,
     }  # fmt: skip
     request = (corpora["cross"], label_spaces["cross"], "P->P")
     cross = micol.train(*request, "cross", base=str(tiny_bert), negatives=3, **given)
-    bi = micol.train(*request, "bi", base=str(tiny_bert), output=tmp_path / "bi", **given)
+    bi = micol.train(*request, "bi", base=str(tiny_bert), output=tmp_path / "bi", evidence=False, **given)
     alone = load_file(tmp_path / "bi" / "encoder" / "model.safetensors")
     assert alone.keys() <= taught.keys()
     for name, weight in alone.items():
@@ -158,11 +158,26 @@ def test_the_teacher_is_the_bi_encoder_of_the_same_request(
     assert training["pairs_used"] == bi.config["training"]["pairs_used"] == 96
 
 
+def test_given_pairs_need_no_path(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus], label_spaces: dict[str, LabelSpace]
+) -> None:
+    pairs = Pairs(np.arange(32), np.arange(32) + 48, exhausted=True)
+    model = micol.train(
+        corpora["bi"],
+        label_spaces["bi"],
+        base=str(tiny_bert),
+        ready_pairs=pairs,
+        batch_size=16,
+        evidence=False,
+    )
+    assert model.config["training"]["pairs_used"] == 32
+
+
 def test_what_is_not_given_is_of_each_ones_own_recipe() -> None:
     given = {"pairs": 20_000, "negatives": 3, "epochs": 2}  # as many pairs as the cross-encoder has anyway
     cross = resolve("cross", "P->P", "best", given)
     teacher = resolve_teacher(cross, given)
-    assert teacher == resolve("bi", "P->P", "best", {"pairs": 20_000, "epochs": 2})
+    assert teacher == resolve("bi", "P->P", "best", {"pairs": 20_000, "epochs": 2, "evidence": False})
     assert teacher.max_tokens != cross.max_tokens
     assert resolve_teacher(resolve("cross", "P->P", "paper", {}), {}) is None
 

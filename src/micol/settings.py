@@ -135,9 +135,9 @@ def resolve(architecture: str, path: str, recipe: str, given: Mapping[str, Any])
 def resolve_teacher(settings: Settings, given: Mapping[str, Any]) -> Settings | None:
     """The settings of a cross-encoder's teacher: those of the bi-encoder that the same request would train.
 
-    What is given holds for both; what is not, each has from its own recipe.
+    What is given holds for both; what is not, each has from its own recipe. It teaches by its encoder alone.
     """
     if settings.teacher == "none":
         return None
     shared = {name: value for name, value in given.items() if name not in CROSS_ONLY}
-    return resolve("bi", settings.path, settings.recipe, shared)
+    return resolve("bi", settings.path, settings.recipe, {**shared, "evidence": False})

@@ -89,7 +89,7 @@ def train(
         if init_only:
             settings = replace(settings, evidence=False)
         log: list[dict[str, Any]] = []
-        if init_only or settings.path == AUTO:
+        if init_only or (settings.path == AUTO and ready_pairs is None):
             ranker: BiEncoder | CrossEncoder = untrained(source, settings)
         else:
             pairs = pairs_for(corpus, teacher or settings) if ready_pairs is None else ready_pairs
