@@ -72,7 +72,7 @@ class Classifier:
         assert vectors is not None
         names = embed(ranker, preferred(labels), "embedding names of labels")
         assert names is not None
-        fused = Fused.learned(corpus, labels, ranker, names, vectors, settings.seed)
+        fused = Fused.learned(corpus, labels, ranker, names, vectors, settings.memory, settings.seed)
         config["evidence"] = fused.fusion.as_dict()
         classifier = cls(labels, ranker, vectors, config, names, lambda: fused.memory)
         classifier.fused = fused

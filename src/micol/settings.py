@@ -18,7 +18,7 @@ CHOICES = {
     "teacher": ("none", "bi"),
 }
 POSITIVE = (
-    "pairs", "batch_size", "epochs", "learning_rate", "temperature", "negatives", "bm25_top",
+    "pairs", "batch_size", "epochs", "learning_rate", "temperature", "negatives", "bm25_top", "memory",
 )  # fmt: skip
 NOT_NEGATIVE = ("validation_pairs", "gradient_cache", "weight_decay", "checkpoints", "dense_top", "seed")
 SHARES = ("title_pairs", "warmup", "interpolate")
@@ -65,6 +65,8 @@ class Settings:
     dense_top: int = 0
     # Fuses what the encoder says with what the text names and what similar and linked documents name.
     evidence: bool = False
+    # Documents kept with the model for that, drawn from those that it was trained on.
+    memory: int = 50_000
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -45,6 +45,7 @@ HELP = {
     "bm25_top": "Candidates a document gets by BM25, when the model tags.",
     "dense_top": "Candidates a document gets by vector, when a bi-encoder tags; 0: none.",
     "evidence": "Fuse the encoder's score with what the text names and what similar and linked documents do.",
+    "memory": "Documents remembered, with their vectors, to look for similar and linked ones.",
     "seed": "Decides pairs, order and initial weights.",
 }
 

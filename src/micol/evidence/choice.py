@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
@@ -13,9 +14,11 @@ from micol.inspection import default_paths
 from micol.labels import LabelSpace
 from micol.pairs import draw_pairs
 from micol.progress import track
-from micol.rank.bi_encoder import BiEncoder
 from micol.ranking import row_numbers
 from micol.retrieve import ExactMatcher
+
+if TYPE_CHECKING:
+    from micol.rank.bi_encoder import BiEncoder
 
 # Pairs by which a path is judged; fewer than LEAST_PAIRS are no ground to judge on, nor to train on.
 JUDGED_PAIRS = 20_000

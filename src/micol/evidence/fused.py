@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from micol.evidence.gather import Gathered, LabelSide, gather
 from micol.evidence.memory import Memory
 from micol.labels import LabelSpace
 from micol.progress import track
-from micol.rank.bi_encoder import BiEncoder
 from micol.ranking import Ranking
 from micol.records import Document
+
+if TYPE_CHECKING:
+    from micol.rank.bi_encoder import BiEncoder
 
 # Unlabelled documents from which the weights are learned, so many at a time.
 PRACTICE = 2_000
@@ -38,9 +41,11 @@ class Fused:
         encoder: BiEncoder,
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
+        most: int,
         seed: int,
     ) -> Fused:
-        memory = Memory.of(corpus, labels, encoder, name_vectors, text_vectors, seed)
+        """Remembers at most so many documents, and learns from them how to weigh the evidence."""
+        memory = Memory.of(corpus, labels, encoder, name_vectors, text_vectors, most, seed)
         side = LabelSide.of(memory, labels, name_vectors, text_vectors)
         return cls(memory, side, learn(practice(memory, side, encoder, seed)))
 

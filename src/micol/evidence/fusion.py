@@ -113,10 +113,14 @@ def rough_weights(left_out: Sequence[str] = ()) -> np.ndarray:
 
 def agrees(practice: Gathered, source: str) -> bool:
     """Whether a source says more for the labels that all others put on top than for the rest."""
-    names = SOURCES[source]
-    others = on_top(practice, practice.values @ rough_weights(names))
-    said = practice.values[:, columns_of(names)] @ rough_weights()[columns_of(names)]
-    if not said.any() or others.all():
+    columns = columns_of(SOURCES[source])
+    others = on_top(practice, practice.values @ rough_weights(SOURCES[source]))
+    said = practice.values[:, columns] @ rough_weights()[columns]
+    if source == "nearly named":
+        # Nothing is nearly named that is named, which says nothing against near names.
+        unnamed = practice.values[:, FEATURES.index("named")] == 0
+        others, said = others[unnamed], said[unnamed]
+    if not said.any() or others.all() or not others.any():
         return True  # it says nothing, or there is nothing to compare
     return bool(said[others].mean() > said[~others].mean())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,12 +16,14 @@ from micol.evidence.mentions import Mentions, mentions_of
 from micol.evidence.near import NearMatcher
 from micol.evidence.sentences import sentences_of
 from micol.labels import LabelSpace
-from micol.rank.bi_encoder import BiEncoder
 from micol.ranking import Ranking
 from micol.records import Document
 from micol.retrieve import ExactMatcher
 from micol.retrieve.dense import search
 from micol.sparse import Entries
+
+if TYPE_CHECKING:
+    from micol.rank.bi_encoder import BiEncoder
 
 # What is known of a pair, in the order of the columns.
 FEATURES = (

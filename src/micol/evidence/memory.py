@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
 
 from micol.corpus import CITATIONS, LABELS, Corpus
@@ -19,12 +18,12 @@ from micol.errors import MicolError
 from micol.evidence.near import rarity_of_stems
 from micol.evidence.sentences import sentences_of
 from micol.labels import LabelSpace
-from micol.rank.bi_encoder import BiEncoder
 from micol.records import Document
 from micol.schema import Schema
 
-# Beyond this many, further documents hardly change who the nearest ones are.
-MOST_DOCUMENTS = 50_000
+if TYPE_CHECKING:
+    from micol.rank.bi_encoder import BiEncoder
+
 # Documents over which the scores of a label are standardised, and labels over which those of a document are.
 SAMPLE = 400
 BACKGROUND = 1_000
@@ -63,10 +62,12 @@ class Memory:
         encoder: BiEncoder,
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
+        most: int,
         seed: int,
     ) -> Memory:
+        """Remembers at most so many documents of the corpus."""
         generator = np.random.default_rng((seed, 5))
-        kept = np.sort(generator.permutation(len(corpus))[:MOST_DOCUMENTS])
+        kept = np.sort(generator.permutation(len(corpus))[:most])
         documents = without_labels(corpus.select(kept))
         sample = np.sort(generator.permutation(len(documents))[:SAMPLE])
         background = np.sort(generator.permutation(len(labels))[:BACKGROUND])
@@ -200,6 +201,8 @@ class Memory:
         return np.array([self.position_of.get(document.id, -1) for document in documents], np.int64)
 
     def save(self, folder: Path) -> None:
+        from safetensors.numpy import save_file
+
         folder.mkdir()
         self.documents.write(folder / DOCUMENTS_FILE)
         self.labels.write(folder / LABELS_FILE)
@@ -211,6 +214,9 @@ class Memory:
 
     @classmethod
     def load(cls, folder: Path, schema: Schema) -> Memory:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+
         for name in (DOCUMENTS_FILE, LABELS_FILE, ARRAYS_FILE):
             if not (folder / name).is_file():
                 raise MicolError(
