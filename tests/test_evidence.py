@@ -21,7 +21,7 @@ from micol.evidence.gather import FEATURES, SOURCES, Gathered
 from micol.evidence.mentions import mentions_of
 from micol.evidence.near import LEAST_SHARE, NearMatcher, stem, telling
 from micol.evidence.sentences import FEWEST_CHARACTERS, MOST_SENTENCES, spans
-from micol.explain import Explainer
+from micol.explain import Explainer, occurrences
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.encoder import Encoder
 from micol.records import Label
@@ -298,6 +298,12 @@ def test_a_reason_for_every_suggestion(model: micol.Classifier, unseen: micol.Co
                 "named_at", "shared_words", "best_sentence", "contributions", "neighbours",
             }  # fmt: skip
     assert {"named", "similar"} <= kinds
+
+
+def test_every_occurrence_of_a_name_is_shown() -> None:
+    text = "Chess\nPlay chess, not chessboards; CHESS!"
+    assert [text[start:end] for start, end in occurrences(text, (0, 5))] == ["Chess", "chess", "CHESS"]
+    assert occurrences(text, None) == ()
 
 
 def test_a_path_that_joins_documents_that_are_alike_is_preferred(labels: micol.LabelSpace) -> None:

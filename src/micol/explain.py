@@ -97,12 +97,13 @@ class Explainer:
 
     def by_words(self, text: str, positions: Sequence[int]) -> list[Explanation]:
         matches = self.classifier.exact.match([text])
-        named = {
-            int(label): ((int(start), int(end)),)
+        first = {
+            int(label): (int(start), int(end))
             for label, start, end in zip(matches.labels, matches.starts, matches.ends, strict=True)
         }
         return [
-            Explanation(named.get(position, ()), self.shared_words(text, position)) for position in positions
+            Explanation(occurrences(text, first.get(position)), self.shared_words(text, position))
+            for position in positions
         ]
 
     def shared_words(self, text: str, position: int) -> tuple[str, ...]:
@@ -121,10 +122,10 @@ class Explainer:
         places = np.searchsorted(gathered.keys, positions)
         found = []
         for position, place in zip(positions, places, strict=True):
-            named = gathered.mentions.spans[gathered.mentions.labels == position]
+            named = gathered.mentions.spans[gathered.mentions.labels == position].tolist()
             found.append(
                 Explanation(
-                    tuple((int(start), int(end)) for start, end in named),
+                    occurrences(document.text, named[0] if named else None),
                     self.shared_words(document.text, position),
                     best_sentence(fused, gathered, document, position),
                     fused.fusion.contributions(gathered.values[place]),
@@ -135,6 +136,15 @@ class Explainer:
                 )
             )
         return found
+
+
+def occurrences(text: str, first: Sequence[int] | None) -> tuple[Span, ...]:
+    """Where the name that was found first stands, there and further on."""
+    if first is None:
+        return ()
+    start, end = first
+    again = re.compile(rf"(?<!\w){re.escape(text[start:end])}(?!\w)", re.IGNORECASE)
+    return ((start, end), *(match.span() for match in again.finditer(text, end)))
 
 
 def best_sentence(fused: Fused, gathered: Gathered, document: Document, position: int) -> Span | None:
