@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import micol
-from machine import machine
 from micol.data import debian
+from micol.machine import machine
 
 RESULTS = Path(__file__).parent / "results"
 MICOL = [sys.executable, "-c", "from micol.cli import main; main()"]
