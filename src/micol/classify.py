@@ -72,9 +72,10 @@ class Classifier:
         assert vectors is not None
         names = embed(ranker, preferred(labels), "embedding names of labels")
         assert names is not None
-        fused = Fused.learned(corpus, labels, ranker, names, vectors, settings.memory, settings.seed)
+        memory = Memory.of(corpus, labels, ranker, names, vectors, settings.memory, settings.seed)
+        fused = Fused.learned(memory, ranker, names, vectors, settings.seed)
         config["evidence"] = fused.fusion.as_dict()
-        classifier = cls(labels, ranker, vectors, config, names, lambda: fused.memory)
+        classifier = cls(labels, ranker, vectors, config, names, lambda: memory)
         classifier.fused = fused
         return classifier
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from micol.corpus import Corpus
 from micol.evidence.fusion import Fusion, learn
 from micol.evidence.gather import Gathered, LabelSide, gather
 from micol.evidence.memory import Memory
@@ -36,17 +35,14 @@ class Fused:
     @classmethod
     def learned(
         cls,
-        corpus: Corpus,
-        labels: LabelSpace,
+        memory: Memory,
         encoder: BiEncoder,
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
-        most: int,
         seed: int,
     ) -> Fused:
-        """Remembers at most so many documents, and learns from them how to weigh the evidence."""
-        memory = Memory.of(corpus, labels, encoder, name_vectors, text_vectors, most, seed)
-        side = LabelSide.of(memory, labels, name_vectors, text_vectors)
+        """Learns from what is remembered how to weigh the evidence for the labels that training knows."""
+        side = LabelSide.of(memory, memory.labels, name_vectors, text_vectors)
         return cls(memory, side, learn(practice(memory, side, encoder, seed)))
 
     def gather(

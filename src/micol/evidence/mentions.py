@@ -82,13 +82,11 @@ def miswritten(
     found: Matches, rows: np.ndarray, texts: Sequence[str], names: Sequence[Sequence[str]]
 ) -> np.ndarray:
     flags = np.zeros(len(found.labels), np.float32)
-    acronyms = [[is_acronym(name) for name in label_names] for label_names in names]
-    has_acronym = np.array([any(of_label) for of_label in acronyms], bool)
-    for entry in np.flatnonzero(has_acronym[found.labels]):
-        label, name = found.labels[entry], found.names[entry]
-        if acronyms[label][name]:
-            written = texts[rows[entry]][found.starts[entry] : found.ends[entry]]
-            flags[entry] = written != names[label][name]
+    # Only names that were found are looked at: there may be hundreds of thousands of others.
+    for entry, (label, number) in enumerate(zip(found.labels.tolist(), found.names.tolist(), strict=True)):
+        name = names[label][number]
+        if is_acronym(name):
+            flags[entry] = texts[rows[entry]][found.starts[entry] : found.ends[entry]] != name
     return flags
 
 
