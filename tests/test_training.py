@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
-import shutil
-import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +14,16 @@ import micol
 import world
 from conftest import write_lines
 from micol.classify import Classifier
-from micol.errors import MicolError, UsageError
+from micol.errors import MicolError
 from micol.labels import LabelSpace
 from micol.pairs import Pairs
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.distill import teacher_lists
 from micol.rank.encoder import Encoder
-from micol.rank.trainer import is_whole, newest_checkpoint
+from micol.rank.trainer import newest_checkpoint
 from micol.ranking import Ranking
-from micol.settings import PAPER, resolve, resolve_teacher
+from micol.settings import resolve
 from processes import Command
 
 # What the recipes are brought down to for an encoder of two layers.
@@ -173,156 +168,7 @@ def test_given_pairs_need_no_path(
     assert model.config["training"]["pairs_used"] == 32
 
 
-def test_what_is_not_given_is_of_each_ones_own_recipe() -> None:
-    given = {"pairs": 20_000, "negatives": 3, "epochs": 2}  # as many pairs as the cross-encoder has anyway
-    cross = resolve("cross", "P->P", "best", given)
-    teacher = resolve_teacher(cross, given)
-    assert teacher == resolve("bi", "P->P", "best", {"pairs": 20_000, "epochs": 2, "evidence": False})
-    assert teacher.max_tokens != cross.max_tokens
-    assert resolve_teacher(resolve("cross", "P->P", "paper", {}), {}) is None
-
-
 # Interruptions
-
-
-class Run:
-    """A training that can be interrupted: its command, and the folder where its checkpoints are."""
-
-    def __init__(self, folder: Path, docs: Path, labels: Path, base: Path, *options: object) -> None:
-        self.folder, self.model = folder, folder / "model"
-        self.checkpoints = folder / "model.training"
-        self.arguments = ["train", docs, "--labels", labels, "--path", "P->P", "--base", base, *options]
-        self.arguments += ["-o", self.model]
-
-    def start(self, *more: object) -> Command:
-        return Command([*self.arguments, *more], self.folder)
-
-    def whole_checkpoints(self) -> list[Path]:
-        return [path for path in self.checkpoints.glob("*/checkpoint-*") if is_whole(path)]
-
-
-INTERRUPTED = {
-    "bi": (
-        *("--recipe", "paper", "--pairs", 300, "--validation-pairs", 30, "--learning-rate", 0.001),
-        *("--epochs", 2, "--checkpoints", 8),
-    ),
-    "cross": (
-        *("--architecture", "cross", "--pairs", 128, "--batch-size", 8, "--negatives", 3),
-        *("--epochs", 3, "--learning-rate", 0.001, "--dropout", "--checkpoints", 6),
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def whole_run(
-    request: pytest.FixtureRequest,
-    tiny_bert: Path,
-    docs_file: Path,
-    labels_file: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[str, Path]:
-    """A training that nothing interrupts."""
-    kind: str = request.param
-    folder = tmp_path_factory.mktemp(f"whole-{kind}")
-    run = Run(folder, docs_file, labels_file, tiny_bert, *INTERRUPTED[kind])
-    assert run.start().wait() == 0
-    return kind, run.model
-
-
-def assert_same_model(one: Path, other: Path) -> None:
-    files = {str(path.relative_to(one)) for path in one.rglob("*") if path.is_file()}
-    assert files == {str(path.relative_to(other)) for path in other.rglob("*") if path.is_file()}
-    for name in files:
-        if name.endswith(".safetensors"):
-            for key, weight in load_file(one / name).items():
-                assert torch.equal(weight, load_file(other / name)[key]), (name, key)
-        elif name.endswith(("config.toml", "labels.parquet")):
-            assert (one / name).read_bytes() == (other / name).read_bytes(), name
-
-
-@pytest.mark.parametrize("whole_run", list(INTERRUPTED), indirect=True)
-def test_killed_at_any_moment_training_resumes_to_the_same_weights(
-    whole_run: tuple[str, Path], tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path: Path
-) -> None:
-    kind, expected = whole_run
-    run = Run(tmp_path, docs_file, labels_file, tiny_bert, *INTERRUPTED[kind])
-    generator = random.Random(kind)
-    kills = 0
-    for attempt in range(4):
-        seen = len(run.whole_checkpoints())
-        # Half of the kills fall anywhere after a new checkpoint, half while one is being written.
-        pause = generator.uniform(0, 0.3)
-        writing = attempt % 2 == 1
-
-        def is_time(seen: int = seen, pause: float = pause, writing: bool = writing) -> bool:
-            folders = list(run.checkpoints.glob("*/checkpoint-*"))
-            if writing:
-                return any(not is_whole(path) for path in folders)
-            if len(folders) > min(seen, 1):
-                time.sleep(pause)
-                return True
-            return False
-
-        kills += run.start("--resume").kill_when(is_time)
-    assert kills >= 2
-    assert run.start("--resume").wait() == 0
-    assert_same_model(run.model, expected)
-    assert not run.checkpoints.exists()
-
-
-@pytest.mark.parametrize("whole_run", ["bi"], indirect=True)
-@pytest.mark.parametrize(
-    "damaged", ["model.safetensors", "optimizer.pt", "rng_state.pth", "trainer_state.json"]
-)
-def test_a_cut_off_checkpoint_is_passed_over(
-    damaged: str,
-    whole_run: tuple[str, Path],
-    interrupted: Path,
-    tiny_bert: Path,
-    docs_file: Path,
-    labels_file: Path,
-    tmp_path: Path,
-) -> None:
-    _, expected = whole_run
-    run = Run(tmp_path, docs_file, labels_file, tiny_bert, *INTERRUPTED["bi"])
-    shutil.copytree(interrupted, run.checkpoints)
-    newest = newest_checkpoint(run.checkpoints / "bi")
-    assert newest is not None
-    content = (newest / damaged).read_bytes()
-    (newest / damaged).write_bytes(content[: len(content) // 2])
-    older = newest_checkpoint(run.checkpoints / "bi")
-    assert older is not None
-    assert older != newest
-    # The best checkpoint is known by its path, which is another one here.
-    state = json.loads((older / "trainer_state.json").read_text())
-    best = run.checkpoints / "bi" / Path(state["best_model_checkpoint"]).name
-    (older / "trainer_state.json").write_text(json.dumps({**state, "best_model_checkpoint": str(best)}))
-    assert run.start("--resume").wait() == 0
-    assert_same_model(run.model, expected)
-
-
-@pytest.fixture(scope="module")
-def interrupted(
-    tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """The checkpoints of a training that was killed after its second one."""
-    run = Run(tmp_path_factory.mktemp("interrupted"), docs_file, labels_file, tiny_bert, *INTERRUPTED["bi"])
-    assert run.start().kill_when(lambda: len(run.whole_checkpoints()) == 2)
-    return run.checkpoints
-
-
-def test_resuming_with_other_settings_says_what_differs(
-    interrupted: Path, tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path: Path
-) -> None:
-    run = Run(tmp_path, docs_file, labels_file, tiny_bert, *INTERRUPTED["bi"])
-    shutil.copytree(interrupted, run.checkpoints)
-    command = run.start("--resume", "--batch-size", 4)
-    assert command.wait() == 1
-    assert "model.training: was begun with batch_size = 8, now it is 4; resume with what" in command.output
-    command = run.start()
-    assert command.wait() == 1
-    assert "holds checkpoints of a training that was interrupted; go on with --resume" in command.output
-    assert run.whole_checkpoints()
 
 
 # Failures
@@ -421,40 +267,6 @@ def test_labels_that_no_document_mentions_cannot_teach(
 # Settings
 
 
-def test_the_papers_recipe_is_its_appendix() -> None:
-    for architecture, batch, tokens in (("bi", 8, 256), ("cross", 4, 512)):
-        settings = resolve(architecture, "P->P", "paper", {})
-        assert (settings.pairs, settings.validation_pairs, settings.epochs) == (50_000, 5_000, 3)
-        assert (settings.batch_size, settings.max_tokens) == (batch, tokens)
-        assert (settings.keep_best, settings.interpolate, settings.title_pairs) == (True, 1.0, 0.0)
-        assert (settings.sampling, settings.weight_decay, settings.warmup) == ("uniform", 0.0, 0.0)
-        assert settings.dropout
-        assert settings.attention_dropout
-    assert PAPER["bi"]["pooling"] == "cls"
-    assert resolve("bi", "P->P", "paper", {}).temperature == 0.05
-    assert resolve("cross", "P->P", "paper", {}).negatives == 1
-    assert resolve("cross", "P->P", "paper", {}).teacher == "none"
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"epoch": 3}, "unknown setting 'epoch'; there are .*epochs"),
-        ({"epochs": 0}, "epochs must be above 0, got 0"),
-        ({"warmup": 2.0}, "warmup must be between 0 and 1, got 2.0"),
-        ({"temperature": float("nan")}, "temperature must be above 0, got nan"),
-        ({"dense_top": -1}, "dense_top must be 0 or more, got -1"),
-        ({"max_tokens": 2}, "max_tokens must be at least 8, got 2"),
-        ({"keep_best": True, "checkpoints": 0}, "keep_best chooses among checkpoints"),
-        ({"pooling": "max"}, "pooling must be one of auto, cls, mean, got 'max'"),
-        ({"teacher": "bi"}, "teacher is a setting of the cross-encoder"),
-    ],
-)
-def test_impossible_settings_are_refused(given: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        resolve("bi", "P->P", "best", given)
-
-
 def test_the_saved_weights_lie_between_the_untrained_and_the_trained_ones(
     tiny_bert: Path, corpora: dict[str, micol.Corpus], label_spaces: dict[str, LabelSpace], tmp_path: Path
 ) -> None:
@@ -529,42 +341,3 @@ def test_titles_and_abstracts_can_take_the_place_of_pairs(
 
 
 # Several processes
-
-
-def train_together(arguments: list[object], folder: Path, number: int = 2) -> list[Command]:
-    """The same command in processes that know of each other, as torchrun starts them."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    shared = {"WORLD_SIZE": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    return [
-        Command(arguments, folder, environment={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-        for rank in range(number)
-    ]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [(), ("--gradient-cache", 6), ("--architecture", "cross", "--recipe", "paper", "--no-attention-dropout")],
-    ids=["bi", "bi with gradient caching", "cross"],
-)
-def test_two_processes_train_as_one_does(
-    options: tuple[object, ...], tiny_bert: Path, docs_file: Path, labels_file: Path, tmp_path: Path
-) -> None:
-    arguments = [
-        *("train", docs_file, "--labels", labels_file, "--path", "P->P", "--base", tiny_bert, *options),
-        *("--pairs", 96, "--validation-pairs", 8, "--keep-best", "--batch-size", 16, "--epochs", 2),
-        *("--learning-rate", 1e-4, "--no-dropout", "--no-bf16", "--no-evidence"),
-    ]
-    assert Command([*arguments, "-o", tmp_path / "one"], tmp_path).wait() == 0
-    first, second = train_together([*arguments, "-o", tmp_path / "two"], tmp_path)
-    assert first.wait() == 0, first.output
-    assert second.wait() == 0, second.output
-    assert first.output.count("model     ") == 1
-    assert second.output == ""
-    before = load_file(tiny_bert / "model.safetensors")
-    one, two = (load_file(tmp_path / name / "encoder" / "model.safetensors") for name in ("one", "two"))
-    moved = sum(float((weight - before[name]).square().sum()) for name, weight in one.items())
-    apart = sum(float((weight - two[name]).square().sum()) for name, weight in one.items())
-    # Adam takes steps of equal size however small a gradient is, so rounding shows.
-    assert apart**0.5 < 0.01 * moved**0.5
