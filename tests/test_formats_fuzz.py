@@ -27,6 +27,7 @@ SAMPLES = {
     "annif-csv": ("annif", "annif/corpus.csv"),
     "annif-jsonl": ("annif", "annif/corpus.jsonl"),
     "arxiv": ("arxiv", "arxiv/arxiv-metadata-oai-snapshot.json"),
+    "csv": ("csv", "annif/corpus.csv"),
     "debian": ("debian", "debian/Packages"),
     "jats": ("jats", "jats/one.xml"),
     "micol": ("micol", "release/train.json"),

@@ -22,7 +22,7 @@ POSITIVES = np.array([[0.9, 1.7, 0.9], [0.2, 0.4, 1.0], [1.0, 1.0, 1.0]])
 
 
 def info_nce_by_hand(anchors: np.ndarray, positives: np.ndarray, temperature: float) -> float:
-    """Eq. 10 written out: minus the logarithm of each positive's share, averaged."""
+    """Eq. 9 written out: minus the logarithm of each positive's share, averaged."""
     losses = []
     for i, anchor in enumerate(anchors):
         shares = [

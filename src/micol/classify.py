@@ -17,6 +17,7 @@ from micol.evidence.fusion import Fusion
 from micol.evidence.gather import LabelSide
 from micol.evidence.memory import Memory
 from micol.folder import MEMORY, EditedLabels, LabelTable, ModelFolder, preferred, resolved_config
+from micol.hub import model_path
 from micol.labels import LabelSpace
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.cross_encoder import CrossEncoder
@@ -229,26 +230,27 @@ class Classifier:
         self.label_table.write(ModelFolder(Path(folder)).labels)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Classifier:
-        model = ModelFolder(Path(folder))
-        config = model.read_config()
-        table = LabelTable.read(model.labels)
-        encoder = Encoder.load(model.encoder, config["max_tokens"], remedy="copy the model folder again")
+    def load(cls, model: str | Path) -> Classifier:
+        """Loads a model folder, or a model of the hub by its name, such as "owner/name"."""
+        folder = ModelFolder(model_path(model))
+        config = folder.read_config()
+        table = LabelTable.read(folder.labels)
+        encoder = Encoder.load(folder.encoder, config["max_tokens"], remedy="copy the model folder again")
         encoder.settle()
         ranker: BiEncoder | CrossEncoder
         if config["settings"]["architecture"] == "cross":
-            ranker = CrossEncoder.load_head(encoder, model.encoder)
+            ranker = CrossEncoder.load_head(encoder, folder.encoder)
         else:
             ranker = BiEncoder(encoder, config["pooling"])
         remember = None
         if "evidence" in config:
-            remember = partial(Memory.load, model.memory, Schema(**config["schema"]))
+            remember = partial(Memory.load, folder.memory, Schema(**config["schema"]))
         return cls(table.labels, ranker, table.vectors, config, table.name_vectors, remember)
 
 
-def load(folder: str | Path) -> Classifier:
-    """Loads a model folder."""
-    return Classifier.load(folder)
+def load(model: str | Path) -> Classifier:
+    """Loads a model folder, or a model of the hub by its name, such as "owner/name"."""
+    return Classifier.load(model)
 
 
 def embed(ranker: BiEncoder | CrossEncoder, texts: list[str], what: str | None = None) -> np.ndarray | None:

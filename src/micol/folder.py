@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import tomli_w
 
 from micol import __version__
+from micol.card import model_card
 from micol.corpus import Corpus
 from micol.errors import MicolError
 from micol.files import current_umask, reason, replacing
@@ -334,31 +335,3 @@ def without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_none(item) for key, item in value.items() if item is not None}
     return value
-
-
-def model_card(config: Mapping[str, Any]) -> str:
-    """A model card in the hub's form."""
-    settings, data = config["settings"], config["data"]
-    base = config["training"].get("base", "unknown")
-    kind = "bi-encoder" if settings["architecture"] == "bi" else "cross-encoder"
-    return f"""---
-library_name: micol
-pipeline_tag: text-classification
-tags: [zero-shot, multi-label, micol]
-base_model: {base}
----
-# A MICoL {kind}
-Tags documents with {data["labels"]:,} labels. It was trained without any labelled document: from
-{config["training"].get("pairs_used", 0):,} pairs of similar documents, found by `{settings["path"]}`
-in the metadata of {data["documents"]:,} documents.
-
-```python
-import micol
-
-model = micol.load("path/to/this/folder")
-for tagged in model.suggest([{{"id": "d1", "title": "…", "abstract": "…"}}], limit=5):
-    print(tagged.id, [label.name for label in tagged.labels])
-```
-
-`encoder/` is an ordinary Hugging Face encoder. All settings, versions and data fingerprints: `config.toml`.
-"""

@@ -13,7 +13,7 @@ from micol.errors import MicolError, UsageError
 # In the order in which a newcomer needs them.
 VERBS = (
     "inspect", "pairs", "train", "suggest", "candidates", "evaluate", "labels", "serve", "benchmark",
-    "import", "doctor",
+    "import", "push", "doctor", "completion",
 )  # fmt: skip
 
 

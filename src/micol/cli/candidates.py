@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
@@ -42,6 +41,21 @@ if TYPE_CHECKING:
     "[default: the model's setting]",
 )
 @click.option(
+    "--also",
+    "further",
+    multiple=True,
+    metavar="RETRIEVER",
+    help="Also what this one finds, such as trigrams (names that stand there nearly); may be repeated.",
+)
+@click.option(
+    "--also-top",
+    "further_top",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Candidates a document gets by each retriever of --also.",
+)
+@click.option(
     "--repeats",
     type=click.Choice(["once", "log"]),
     default="once",
@@ -59,6 +73,8 @@ def command(
     no_exact: bool,
     no_bm25: bool,
     dense_top: int | None,
+    further: tuple[str, ...],
+    further_top: int,
     repeats: Literal["once", "log"],
     stop_words: bool,
     skip_bad: bool,
@@ -73,11 +89,12 @@ def command(
     from micol.compiled import compiling_is_told
     from micol.retrieve import BM25, ExactMatcher, retrieve
     from micol.retrieve.candidates import CandidateWriter
+    from micol.retrieve.further import retriever, with_further
     from micol.retrieve.recall import Recall
     from micol.retrieve.stop_words import ENGLISH
     from micol.stream import document_batches
 
-    if no_exact and no_bm25 and not dense_top:
+    if no_exact and no_bm25 and not dense_top and not further:
         raise UsageError("--no-exact and --no-bm25 leave nothing to retrieve with; drop one of them")
     batches = document_batches(docs, skip_bad=skip_bad)
     # Whether there are documents at all is told before labels are indexed.
@@ -87,6 +104,7 @@ def command(
         exact = None if no_exact else ExactMatcher(source.labels.names)
         stopped = ENGLISH if stop_words else ()
         bm25 = None if no_bm25 else BM25(source.labels.texts(), repeats=repeats, stop_words=stopped)
+    others = [retriever(name, source.labels) for name in further]
     if bm25_top is None and threshold is None:
         bm25_top = source.bm25_top
     recall = Recall({identifier: position for position, identifier in enumerate(source.labels.ids)})
@@ -105,6 +123,7 @@ def command(
                 label_vectors=source.vectors,
                 dense_top=source.dense_top,
             )
+            found = with_further(found, texts, others, further_top)
             writer.write(batch.ids, found.candidates)
             recall.add(batch.gold, found)
             skipped += batch.skipped
@@ -127,11 +146,13 @@ class Source:
 def opened(model_or_labels: str, dense_top: int | None, skip_bad: bool) -> Source:
     from micol.files import STANDARD_INPUT
     from micol.folder import LabelTable, ModelFolder
+    from micol.hub import model_path
     from micol.labels import LabelSpace
 
-    if model_or_labels != STANDARD_INPUT and not Path(model_or_labels).exists():
+    path = model_path(model_or_labels)
+    if model_or_labels != STANDARD_INPUT and not path.exists():
         raise MicolError(f"{model_or_labels}: no such file of labels or model folder; check the path")
-    if not Path(model_or_labels).is_dir():
+    if not path.is_dir():
         if dense_top:
             raise UsageError(
                 f"{model_or_labels}: --dense needs vectors; give a model folder in place of the labels"
@@ -141,7 +162,7 @@ def opened(model_or_labels: str, dense_top: int | None, skip_bad: bool) -> Sourc
         for warning in labels.warnings:
             say(f"warning: {model_or_labels}: {warning}")
         return Source(labels)
-    folder = ModelFolder(Path(model_or_labels))
+    folder = ModelFolder(path)
     settings: dict[str, Any] = folder.read_config()["settings"]
     bm25_top = int(settings["bm25_top"])
     if dense_top is None:
@@ -152,7 +173,7 @@ def opened(model_or_labels: str, dense_top: int | None, skip_bad: bool) -> Sourc
     from micol.classify import load
     from micol.rank.bi_encoder import BiEncoder
 
-    model = load(model_or_labels)
+    model = load(path)
     if not isinstance(model.ranker, BiEncoder):
         raise UsageError(f"{model_or_labels}: a cross-encoder has no vectors; leave --dense out")
     return Source(model.labels, bm25_top, dense_top, model.label_vectors, model.ranker.vectors)

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(context: click.Context, model: str) -> None:
     """Shows and edits the labels of a trained MODEL; only what has changed is embedded again."""
-    context.obj = Path(model)
+    from micol.hub import model_path
+
+    # Only a folder can be edited; what the hub has is only shown.
+    context.obj = model_path(model) if context.invoked_subcommand == "list" else Path(model)
 
 
 class Given(NamedTuple):

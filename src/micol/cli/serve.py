@@ -73,9 +73,13 @@ def command(
     token. Ctrl-C or SIGTERM ends it once all that was accepted is answered.
     """
     from micol.folder import ModelFolder
+    from micol.hub import model_path
     from micol.schema import DEFAULT_SCHEMA, Schema
 
-    folder = Path(model_folder)
+    folder = model_path(model_folder)
+    if folder != Path(model_folder):
+        # The hub's cache names folders by commits.
+        name = name or Path(model_folder).name
     ModelFolder(folder).read_config()
     # Threads that wait for each other must not keep busy a core that others need: under load, a document
     # then took ten times as long. Read by OpenMP when torch is loaded.

@@ -12,6 +12,7 @@ from types import ModuleType
 FORMATS = {
     "annif": "micol.formats.annif",
     "arxiv": "micol.formats.arxiv",
+    "csv": "micol.formats.table",
     "debian": "micol.formats.debian",
     "jats": "micol.formats.jats",
     "micol": "micol.formats.release",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from micol.errors import MicolError
-from micol.files import reading, reason, suffixes
+from micol.files import reading, suffixes
 from micol.formats import skos
 from micol.formats.base import (
     Gathered,
@@ -23,6 +21,7 @@ from micol.formats.base import (
     lines,
     name_of,
 )
+from micol.formats.rows import rows
 from micol.jsonl import BYTE_ORDER_MARK, loaded
 from micol.labels import LabelSpace
 from micol.layout import Problems, RecordError, as_text, encodable
@@ -152,39 +151,22 @@ def tsv(path: str | Path, subjects: Subjects, problems: Problems) -> Iterator[Re
 
 def table(path: str | Path, subjects: Subjects, problems: Problems) -> Iterator[Record]:
     """A CSV file with a header: text, subject_uris, perhaps document_id, and metadata."""
-    with reading(path) as stream:
-        rows = csv.DictReader(decoded(stream), strict=True)
-        last = 0
+
+    def check_header(header: Sequence[str]) -> None:
+        if "text" not in header:
+            raise MicolError(
+                f'{path}: expected a header with a column "text", got {", ".join(header)[:100]!r}; tables '
+                "with other columns are read by `micol import csv`"
+            )
+
+    for number, row in rows(path, problems, check_header):
         try:
-            header = rows.fieldnames or []
-            if "text" not in header:
-                named = ", ".join(header)[:100]
-                raise MicolError(f'{path}: expected a header with a column "text", got {named!r}')
-            last = rows.line_num
-            for row in rows:
-                # A row may span lines; it is called by its first.
-                number, last = last + 1, rows.line_num
-                try:
-                    yield table_document(row, f"{name_of(path)}:{number}", subjects)
-                except RecordError as error:
-                    problems.add(number, error)
-        except csv.Error as error:
-            problem = f"not valid CSV from here on ({reason(error)})"
-            problems.add(last + 1, RecordError(problem, "repair the file"))
-        except UnicodeDecodeError as error:
-            problem = f"not UTF-8 from about here on ({error.reason})"
-            problems.add(last + 1, RecordError(problem, "convert the file to UTF-8"))
-
-
-def decoded(stream: Any) -> io.TextIOWrapper:
-    # A field may be a whole book; Python's own limit is 128 KiB.
-    csv.field_size_limit(1 << 30)
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            yield table_document(row, f"{name_of(path)}:{number}", subjects)
+        except RecordError as error:
+            problems.add(number, error)
 
 
 def table_document(row: dict[str, Any], otherwise: str, subjects: Subjects) -> Record:
-    if None in row:
-        raise RecordError("the row has more fields than the header", "quote fields that hold commas")
     uris = (row.pop("subject_uris", "") or "").split()
     identifier = (row.pop("document_id", "") or "").strip() or otherwise
     text = row.pop("text") or ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,9 @@ class Options:
     labels: str | None = None
     min_score: float = 0.0
     language: str = "en"
+    # csv: field of a document -> column of the table, and what stands between several values of a cell.
+    columns: Mapping[str, str] = field(default_factory=dict)
+    separator: str = "|"
     # debian: the suite whose lists apt-get shall fetch first.
     fetch: str | None = None
     skip_bad: bool = False

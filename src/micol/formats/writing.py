@@ -17,8 +17,8 @@ from micol.layout import RecordError
 from micol.progress import track
 from micol.records import Label
 
-# What there is to learn from, or to judge by; a document of the right format has some of it.
-BEYOND_TEXT = ("authors", "venue", "references", "citations", "labels")
+# Beyond these there is something to learn from, or to judge by: a document of the right format has some.
+TEXT = ("id", "title", "abstract", "text")
 
 
 def write(imported: Imported, folder: str | Path, options: Options, packing: str = "") -> Counter[str]:
@@ -33,7 +33,7 @@ def write(imported: Imported, folder: str | Path, options: Options, packing: str
             put(record, documents)
             counts["documents"] += 1
             counts["references"] += len(record.get("references", ()))
-            are_bare = are_bare and not any(map(record.get, BEYOND_TEXT))
+            are_bare = are_bare and not any(value for field, value in record.items() if field not in TEXT)
         labels = stack.enter_context(writing_bytes(folder / "labels.jsonl"))
         for label in imported.labels:
             put(as_record(label), labels)
@@ -48,8 +48,8 @@ def write(imported: Imported, folder: str | Path, options: Options, packing: str
             raise MicolError("the sources hold neither documents nor labels; check the format and the files")
     if counts["documents"] and are_bare:
         options.notes.append(
-            "no document has authors, a venue, references or labels, so there is nothing to learn from; "
-            "check that the sources are of this format"
+            "no document has anything but text, no authors, no venue, no references, no labels, so there is "
+            "nothing to learn from; check that the sources are of this format"
         )
     if options.skipped:
         counts["left out"] = len(options.skipped)

@@ -1,4 +1,4 @@
-"""Bi-encoder: a vector for each text, cosine for each pair (Eqs. 4 and 5 of the paper)."""
+"""Bi-encoder: a vector for each text, cosine for each pair (Eqs. 3 and 4 of the paper)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cross-encoder: one pass over document and label together (Eqs. 6 and 7 of the paper)."""
+"""Cross-encoder: one pass over document and label together (Eqs. 5 and 6 of the paper)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy, log_softmax, normalize
 
 
 def info_nce(anchors: torch.Tensor, positives: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Eq. 10: each anchor against its positive, the other positives of the batch being its negatives.
+    """Eq. 9: each anchor against its positive, the other positives of the batch being its negatives.
 
     anchors [B, dim]; positives [M, dim], M >= B, of which the first B belong to the anchors in order.
     """
@@ -16,7 +16,7 @@ def info_nce(anchors: torch.Tensor, positives: torch.Tensor, temperature: float)
 
 
 def listwise(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Eq. 12, scores and targets [B, 1 + N]: softmax over the texts set against one document.
+    """Eq. 11, scores and targets [B, 1 + N]: softmax over the texts set against one document.
 
     A target row is one-hot for the paper's one positive among N negatives, or a teacher's distribution.
     """
