@@ -56,15 +56,17 @@ class Corpus(tables.Records):
         text: bool = True,
         cache: bool = True,
     ) -> Corpus:
-        """Reads JSON Lines (plain, .gz, .zst, or `-`: standard input), Parquet, or Annif's .tsv and folders.
+        """Reads JSON Lines (plain, .gz, .zst, or `-`: standard input), Parquet (files or folders of them), or
+        Annif's .tsv and folders.
 
         skip_bad: leave bad records out and list them in `skipped`, instead of stopping at the first.
         text: False leaves titles and abstracts unread (they are empty), which is quicker.
         cache: keep the table of a large file in the user's cache folder, and take it from there next time.
         """
-        sources = [paths] if isinstance(paths, str | Path) else list(paths)
-        if not sources:
+        given = [paths] if isinstance(paths, str | Path) else list(paths)
+        if not given:
             raise UsageError("no documents to read; give at least one file")
+        sources = [file for source in given for file in tables.files_of(source)]
         layout = document_layout(schema, text)
         problems = [Problems(name_of(source), skip_bad, unit_of(source)) for source in sources]
         read = [
@@ -72,7 +74,7 @@ class Corpus(tables.Records):
         ]
         table = read[0] if len(read) == 1 else tables.without_repeats(read, layout, problems)
         skipped = [message for found in problems for message in found.skipped]
-        return cls(finished(table, layout), schema, ", ".join(map(name_of, sources)), skipped)
+        return cls(finished(table, layout), schema, ", ".join(map(name_of, given)), skipped)
 
     @classmethod
     def from_records(

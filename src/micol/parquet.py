@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,18 @@ from micol.progress import Progress
 ROWS_AT_A_TIME = 1 << 16
 
 
-def read(path: str | Path, layout: Layout, problems: Problems, *, quiet: bool = False) -> Iterator[pa.Table]:
+def read(
+    path: str | Path,
+    layout: Layout,
+    problems: Problems,
+    *,
+    quiet: bool = False,
+    rows: range | None = None,
+) -> Iterator[pa.Table]:
     """The records of a file as tables, in order; what is wrong with others goes to `problems`.
 
     quiet: without progress, where reading is not what takes the time.
+    rows: only these, counted from 0; row groups without any of them stay unread.
     """
     what = None if quiet else f"reading {path}"
     open_bytes(path).close()  # says in plain words if it cannot be opened
@@ -31,14 +39,32 @@ def read(path: str | Path, layout: Layout, problems: Problems, *, quiet: bool = 
         layout = layout.suited_to(file.schema_arrow.names)
         sought = {key for column in layout.columns for key in layout.keys(column)}
         present = [name for name in file.schema_arrow.names if name in sought]
-        done = 0
-        with Progress(what, file.metadata.num_rows, f"{layout.kind}s") as progress:
-            for batch in file.iter_batches(ROWS_AT_A_TIME, columns=present):
-                yield canonical(batch, done + 1, layout, problems)
-                done += len(batch)
+        wanted = range(file.metadata.num_rows) if rows is None else rows
+        with Progress(what, len(wanted), f"{layout.kind}s") as progress:
+            for first, batch in batches(file, wanted, present):
+                yield canonical(batch, first + 1, layout, problems)
                 progress.advance(len(batch))
     except (OSError, pa.ArrowException) as error:
         raise damaged(path, error) from error
+
+
+def batches(
+    file: pq.ParquetFile, rows: range, columns: Sequence[str]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of a range, and where each batch of them begins."""
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    groups = np.flatnonzero((ends > rows.start) & (ends - sizes < rows.stop)).tolist()
+    if not groups:
+        return
+    at = int(ends[groups[0]]) - sizes[groups[0]]
+    for batch in file.iter_batches(ROWS_AT_A_TIME, row_groups=groups, columns=list(columns)):
+        first, last = max(rows.start, at), min(rows.stop, at + len(batch))
+        if first < last:
+            yield first, batch.slice(first - at, last - first)
+        at += len(batch)
+        if at >= rows.stop:
+            return
 
 
 def canonical(batch: pa.RecordBatch, first_number: int, layout: Layout, problems: Problems) -> pa.Table:

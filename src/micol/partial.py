@@ -57,7 +57,7 @@ class PartialFile:
             self._keep(0, 0)
             self._write(self.journal, json.dumps(begun_with).encode() + b"\n")
             return
-        self._compare(lines[0][1], begun_with)
+        check_same(self.data.name, lines[0][1], begun_with, f"remove it and {self.journal.name}")
         end, last = batches[-1]
         self._keep(last["bytes"], end)
         self.state = last["state"]
@@ -66,15 +66,6 @@ class PartialFile:
         """Cuts off what a crash has left behind the last whole batch."""
         self.data.truncate(data)
         self.journal.truncate(journal)
-
-    def _compare(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        for name, value in json.loads(json.dumps(now)).items():
-            if before.get(name) != value:
-                raise MicolError(
-                    f"{self.data.name}: was begun with another {name} ({shown(before.get(name))}; now "
-                    f"{shown(value)}); go on with what it was begun with, or remove it and "
-                    f"{self.journal.name} to start afresh"
-                )
 
     def finish(self) -> None:
         """Puts the whole output in its place."""
@@ -86,6 +77,16 @@ class PartialFile:
         else:
             os.replace(self.data.name, self.output)
         os.unlink(self.journal.name)
+
+
+def check_same(place: str, before: Mapping[str, Any], now: Mapping[str, Any], remedy: str) -> None:
+    """What was begun can be gone on with only by the same request; `remedy` is how to start afresh."""
+    for name, value in json.loads(json.dumps(now)).items():
+        if before.get(name) != value:
+            raise MicolError(
+                f"{place}: was begun with another {name} ({shown(before.get(name))}; now {shown(value)}); "
+                f"go on with what it was begun with, or {remedy} to start afresh"
+            )
 
 
 @contextmanager

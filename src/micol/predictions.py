@@ -15,14 +15,22 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from micol.columns import strings
 from micol.errors import MicolError
-from micol.files import open_bytes
+from micol.files import open_bytes, reading
 from micol.progress import track
 from micol.ranking import Ranking, first_of_each_label, row_bounds, row_numbers
 from micol.records import Tagged
+from micol.tables import files_of, is_parquet
 
 EXPECTED = '{"id": "d1", "labels": [{"id": "l1", "score": 0.9}, …]}, as `micol suggest` writes it'
+PARQUET = {
+    "id": pa.string(),
+    "labels": pa.list_(pa.struct([("id", pa.string()), ("score", pa.float64())])),
+}
 NO_SCORE = object()
 LARGEST = sys.float_info.max
 
@@ -51,7 +59,12 @@ class Predictions:
 
     @classmethod
     def read(cls, path: str | Path) -> Predictions:
-        """Reads what `micol suggest` writes: JSON Lines, plain, .gz or .zst, or `-` for standard input."""
+        """Reads what `micol suggest` writes: JSON Lines, plain, .gz or .zst, or `-` for standard input; or
+        Parquet, a file or a folder of them.
+        """
+        files = files_of(path)
+        if all(map(is_parquet, files)):
+            return _from_parquet(files, str(path))
         try:
             with open_bytes(path) as file:
                 return _from_rows(
@@ -149,6 +162,39 @@ def _from_columns(
     if repeated:
         indptr, codes = row_bounds(rows[first], len(ids)), codes[first]
     return Predictions(ids, indptr, codes, encoded.dictionary, source, repeated, rising_rows)
+
+
+def _from_parquet(files: Sequence[str | Path], source: str) -> Predictions:
+    found = [_parquet_columns(file) for file in track(files, f"reading {source}", len(files), "files")]
+    ids, lengths, flat, scores = zip(*found, strict=True)
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths), dtype=np.int64)])
+    return _from_columns(
+        list(chain.from_iterable(ids)), indptr, pa.concat_arrays(flat), np.concatenate(scores), source
+    )
+
+
+def _parquet_columns(path: str | Path) -> tuple[list[str], np.ndarray, pa.StringArray, np.ndarray]:
+    """Ids, how many labels each has, and the labels' ids and scores."""
+    with reading(path) as stream:
+        file = pq.ParquetFile(stream)
+        missing = {"id", "labels"}.difference(file.schema_arrow.names)
+        if missing:
+            raise MicolError(f"{path}: no column {min(missing)!r}; expected records {EXPECTED}")
+        table = file.read(["id", "labels"]).combine_chunks()
+    try:
+        ids, labels = (table[name].cast(kind) for name, kind in PARQUET.items())
+    except pa.ArrowException:
+        raise MicolError(
+            f"{path}: columns `id` and `labels` hold {table['id'].type} and {table['labels'].type}; expected "
+            f"records {EXPECTED}"
+        ) from None
+    lengths = pc.fill_null(pc.list_value_length(labels), 0).to_numpy()
+    entries = pc.list_flatten(labels).combine_chunks()
+    names = entries.field("id")
+    if ids.null_count or names.null_count:
+        raise MicolError(f"{path}: an `id` of a document or of a label is null; expected records {EXPECTED}")
+    scores = pc.fill_null(entries.field("score"), math.nan).to_numpy()
+    return strings(ids), lengths, names, scores
 
 
 def _read(file: IO[bytes], source: str) -> Iterator[Row]:

@@ -25,19 +25,20 @@ def document_batches(
     skip_bad: bool = False,
     quiet: bool = False,
 ) -> Iterator[Corpus]:
-    """Yields the documents of a file in order, at most `size` at a time.
+    """Yields the documents of a file, or of a folder of Parquet files, in order, at most `size` at a time.
 
     What was left out under skip_bad is listed in `skipped` of the next batch. That an id comes twice is told
     only where both stand near each other, for no list is kept of all ids.
     """
     layout = document_layout(schema)
-    problems = Problems(str(source), skip_bad, unit_of(source))
-    told = documents = 0
-    for table in pieces(source, layout, problems, quiet):
-        for start in range(0, len(table), size):
-            batch = table.slice(start, size)
-            yield Corpus(finished(batch, layout), schema, str(source), problems.skipped[told:])
-            told, documents = len(problems.skipped), documents + len(batch)
+    documents = 0
+    for file in tables.files_of(source):
+        problems, told = Problems(str(file), skip_bad, unit_of(file)), 0
+        for table in pieces(file, layout, problems, quiet):
+            for start in range(0, len(table), size):
+                batch = table.slice(start, size)
+                yield Corpus(finished(batch, layout), schema, str(source), problems.skipped[told:])
+                told, documents = len(problems.skipped), documents + len(batch)
     if not documents:
         tables.not_empty(layout.arrow.empty_table(), layout, problems)
 

@@ -50,6 +50,19 @@ def is_parquet(path: str | Path) -> bool:
     return suffixes(path)[0] == ".parquet"
 
 
+def files_of(source: str | Path) -> list[str | Path]:
+    """The source itself, or the Parquet files of a folder and of those in it, by name.
+
+    Names that begin with _ or . are no data, as everywhere where tables are folders.
+    """
+    folder = Path(source)
+    if not folder.is_dir():
+        return [source]
+    found = sorted(path.relative_to(folder) for path in folder.rglob("*.parquet"))
+    data = [path for path in found if not any(part.startswith(("_", ".")) for part in path.parts)]
+    return [folder / path for path in data] or [source]
+
+
 def read(path: str | Path, layout: Layout, problems: Problems) -> pa.Table:
     """The records of a JSON Lines or Parquet file: each id once, and at least one of them."""
     pieces = (parquet if is_parquet(path) else jsonl).read(path, layout, problems)

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 
 from micol.corpus import Corpus, is_annif
 from micol.errors import MicolError
-from micol.files import STANDARD_INPUT, open_bytes, reading
+from micol.files import STANDARD_INPUT, reading
 from micol.labels import LabelSpace
 from micol.progress import Progress
 from micol.ranking import Ranking
 from micol.retrieve.candidates import candidate_lines
 from micol.schema import Schema
 from micol.stream import document_batches
-from micol.tables import is_parquet
+from micol.tables import files_of, is_parquet
 
 if TYPE_CHECKING:
     from micol.classify import Classifier
@@ -79,11 +79,17 @@ class Tagger:
 
     def tag(self, batch: Corpus, candidates: Ranking | None = None) -> tuple[bytes, Tally]:
         """The lines of a batch, one a document, and what there is to tell about it."""
+        records, tally = self.records(batch, candidates)
+        lines = (json.dumps(record, ensure_ascii=False) for record in records)
+        return "".join(f"{line}\n" for line in lines).encode(), tally
+
+    def records(self, batch: Corpus, candidates: Ranking | None = None) -> tuple[list[dict[str, Any]], Tally]:
+        """The same as records in place of lines."""
         request, texts = self.request, batch.texts()
         tagged = self.model.suggest(
             batch, request.limit, candidates=candidates, include=request.include, exclude=request.exclude
         )
-        lines = []
+        records = []
         without = below = 0
         for number, (text, document) in enumerate(zip(texts, tagged, strict=True)):
             chosen = [
@@ -100,10 +106,9 @@ class Tagger:
                     label["why"] = why.as_dict()
             without += bool(text and not document.labels)
             below += bool(document.labels and not labels)
-            lines.append(json.dumps({"id": document.id, "labels": labels}, ensure_ascii=False))
+            records.append({"id": document.id, "labels": labels})
         cut = self.model.ranker.encoder.count_longer(texts, self.text_tokens)
-        tally = Tally(len(batch), texts.count(""), without, below, cut)
-        return "".join(f"{line}\n" for line in lines).encode(), tally
+        return records, Tally(len(batch), texts.count(""), without, below, cut)
 
 
 def explainer_of(model: Classifier) -> Explainer:
@@ -241,11 +246,17 @@ def label_id(labels: LabelSpace, text: str) -> str:
 
 
 def number_of_documents(source: str | Path) -> int | None:
-    """How many records a file has, to tell how long it will take; None where that cannot be told."""
+    """How many records there are, to tell how long it will take; None where that cannot be told."""
+    files = files_of(source)
+    if all(map(is_parquet, files)):
+        return sum(map(rows_of, files))
     if str(source) == STANDARD_INPUT or is_annif(source):
         return None
-    if is_parquet(source):
-        with open_bytes(source) as file:
-            return int(pq.read_metadata(file).num_rows)
     with reading(source) as stream:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
+
+
+def rows_of(path: str | Path) -> int:
+    """How many rows a Parquet file has."""
+    with reading(path) as file:
+        return int(pq.read_metadata(file).num_rows)

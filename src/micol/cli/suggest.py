@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from micol import __version__
-from micol.errors import MicolError
+from micol.errors import MicolError, UsageError
 from micol.progress import Progress, say, say_left_out
 
 if TYPE_CHECKING:
@@ -54,7 +54,32 @@ if TYPE_CHECKING:
     "--batch-size", type=click.IntRange(1), help="Documents tagged at a time, and saved.  [default: by model]"
 )
 @click.option(
-    "-o", "--output", metavar="OUT.jsonl", help="Write here (also .gz, .zst), not to standard output."
+    "--engine",
+    type=click.Choice(["embedded", "spark"]),
+    default="embedded",
+    show_default=True,
+    help="What runs it: this process, or Spark, on one machine or many; then DOCS is Parquet, a file or a "
+    "folder of them, and OUT a folder of Parquet files.",
+)
+@click.option(
+    "--shard-size",
+    type=click.IntRange(1),
+    default=16_384,
+    show_default=True,
+    help="Spark: documents in a task, and in a file of the output.",
+)
+@click.option(
+    "--spark",
+    "spark_settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Spark, such as spark.master=spark://head:7077; may be repeated.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT.jsonl",
+    help="Write here (also .gz, .zst; a folder with --engine spark), not to standard output.",
 )
 def command(
     model_folder: str,
@@ -69,6 +94,9 @@ def command(
     schema_file: str | None,
     skip_bad: bool,
     batch_size: int | None,
+    engine: str,
+    shard_size: int,
+    spark_settings: Sequence[str],
     output: str | None,
 ) -> None:
     """Suggests labels for each document of DOCS (- is standard input), best first.
@@ -77,14 +105,18 @@ def command(
 
     With -o, finished batches are saved beside the output: run again after an interruption, the same command
     goes on where it stopped.
+
+    With --engine spark, shards of DOCS are tagged by as many workers as there are; broken records are always
+    left out, and listed in OUT/_rejected.
     """
     from micol.files import read_ids
     from micol.folder import LabelTable, ModelFolder
+    from micol.hub import model_path
     from micol.schema import Schema
     from micol.tagging import Request, documents_of, label_id, number_of_documents
 
     wanted = read_ids(ids_file) if ids_file else None
-    folder = ModelFolder(Path(model_folder))
+    folder = ModelFolder(model_path(model_folder))
     config = folder.read_config()
     schema = Schema.read(schema_file) if schema_file else Schema(**config["schema"])
     labels = LabelTable.read(folder.labels).labels
@@ -96,6 +128,18 @@ def command(
         explain,
     )
     size = batch_size or usual_batch(config)
+    if engine == "spark":
+        if candidates or ids_file or output is None or output == "-":
+            raise UsageError(
+                "--engine spark takes neither --candidates nor --ids, and needs -o OUT, a folder; leave them "
+                "out, or use the embedded engine"
+            )
+        from micol.scale.suggest import suggest
+
+        summary = suggest(folder, docs, output, request, schema, size, shard_size, spark_settings)
+        for line in summary.lines(output):
+            say(line)
+        return
     total = len(wanted) if wanted is not None else number_of_documents(docs)
     begun_with = {
         "micol": __version__,
@@ -116,7 +160,7 @@ def command(
 
         if out.state:
             say(f"going on after {out.state['tally']['documents']:,} documents that were tagged before")
-        tagger = Tagger(load(model_folder), request)
+        tagger = Tagger(load(folder.path), request)
         rows = CandidateFile(candidates, labels) if candidates else None
         with Progress("tagging", total, "documents") as progress:
             tally = tag_all(tagger, batches, rows, out, progress)
@@ -162,5 +206,8 @@ def state_of_file(path: str | None) -> str | None:
         return path
     if not Path(path).exists():
         raise MicolError(f"{path}: no such file; check the path")
-    status = Path(path).stat()
-    return f"{Path(path).resolve()}, {status.st_size} bytes, changed {status.st_mtime_ns}"
+    from micol.tables import files_of
+
+    states = [Path(file).stat() for file in files_of(path)]
+    size, changed = sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
+    return f"{Path(path).resolve()}, {size} bytes, changed {changed}"

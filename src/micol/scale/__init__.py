@@ -1,0 +1,1 @@
+"""Pair mining and tagging on engines that people run on many machines."""
