@@ -134,6 +134,15 @@ def writing_bytes(path: str | Path) -> Iterator[IO[bytes]]:
             yield stream
 
 
+def put_text(text: str, output: str | None) -> None:
+    """A result to a file, whole or not at all, or, without one or for `-`, to standard output."""
+    if output is None or output == STANDARD_INPUT:
+        sys.stdout.write(text)
+        return
+    with replacing(output) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

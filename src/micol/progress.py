@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 T = TypeVar("T")
 SECONDS_BETWEEN_LINES = 10.0
+EARLY = 0.02
 
 
 def is_leader() -> bool:
@@ -31,6 +32,12 @@ def say_left_out(messages: Sequence[str], most: int = 20) -> None:
         say(f"left out by --skip-bad: {message}")
     if len(messages) > most:
         say(f"left out by --skip-bad: {len(messages) - most:,} more")
+
+
+def say_warnings(warnings: Iterable[str], source: str = "") -> None:
+    """What is odd about a source, a line each."""
+    for warning in warnings:
+        say(f"warning: {source}: {warning}" if source else f"warning: {warning}")
 
 
 class Progress:
@@ -72,7 +79,9 @@ class Progress:
         amount = f"{self.done:,} {self.unit}"
         if self.total:
             amount = f"{self.done:,} of {self.total:,} {self.unit}"
-            parts.append(f"{(self.total - self.done) / max(rate, 1e-9):,.0f} s left")
+            # So early, what is left would be guessed from what only happens once, such as compiling.
+            if self.done >= EARLY * self.total:
+                parts.append(f"{(self.total - self.done) / max(rate, 1e-9):,.0f} s left")
         if self.remark:
             parts.append(self.remark)
         return f"{self.what}: {amount} ({', '.join(parts)})"

@@ -43,8 +43,13 @@ class Schema:
         return tuple(dict.fromkeys([*self.nodes.values(), *self.links.values()]))
 
     @classmethod
-    def read(cls, path: str | Path) -> Schema:
-        """Reads a TOML file with [nodes] and [links] tables and an optional `document` letter."""
+    def read(cls, path: str | Path | None) -> Schema:
+        """Reads a TOML file with [nodes] and [links] tables and an optional `document` letter.
+
+        Without a file it is the default one, that of scientific papers.
+        """
+        if path is None:
+            return cls()
         with reading(path) as stream:
             data = stream.read()
         try:

@@ -21,7 +21,7 @@ from micol.progress import say, say_left_out
 from micol.ranking import Ranking
 from micol.retrieve import BM25, ExactMatcher, retrieve
 from micol.retrieve.candidates import read_candidates
-from micol.schema import DEFAULT_SCHEMA, Schema
+from micol.schema import Schema
 from micol.scoreboard import with_ratio
 
 # As deep as the deepest measure looks.
@@ -53,7 +53,7 @@ class Task:
         kept: KeptArrays,
         weights: Mapping[str, str] | None = None,
     ) -> Task:
-        schema = Schema.read(data.schema) if data.schema else DEFAULT_SCHEMA
+        schema = Schema.read(data.schema)
         labels = LabelSpace.read(data.labels, skip_bad=data.skip_bad)
         train = Corpus.read(data.docs, schema, skip_bad=data.skip_bad)
         left_out = [*labels.skipped, *train.skipped]

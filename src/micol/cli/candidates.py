@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import click
 
 from micol.errors import MicolError, UsageError
-from micol.progress import say, say_left_out
+from micol.progress import say, say_left_out, say_warnings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -159,8 +159,7 @@ def opened(model_or_labels: str, dense_top: int | None, skip_bad: bool) -> Sourc
             )
         labels = LabelSpace.read(model_or_labels, skip_bad=skip_bad)
         say_left_out(labels.skipped)
-        for warning in labels.warnings:
-            say(f"warning: {model_or_labels}: {warning}")
+        say_warnings(labels.warnings, model_or_labels)
         return Source(labels)
     folder = ModelFolder(path)
     settings: dict[str, Any] = folder.read_config()["settings"]

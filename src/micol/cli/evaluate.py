@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from micol.errors import MicolError
-from micol.progress import say
+from micol.progress import say_warnings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +84,7 @@ def command(
     from micol.breakdown import per_label as per_label_rows
     from micol.breakdown import slices, write_per_label
     from micol.evaluation import Gold
-    from micol.files import replacing
+    from micol.files import put_text
     from micol.labels import LabelSpace
     from micol.scoreboard import Scoreboard, System, system_names
     from micol.significance import compare
@@ -116,19 +115,14 @@ def command(
         annif_names,
         warnings,
     )
-    for warning in warnings:
-        say(f"warning: {warning}")
+    say_warnings(warnings)
     if per_label:
         names = {label.id: label.name for label in space} if space is not None else {}
         write_per_label(per_label_rows(ours.runs, names, counts and counts.of_label), per_label)
     if plot:
         board.plot(plot)
     text = json.dumps(board.as_json(), indent=2, ensure_ascii=False) + "\n" if as_json else board.as_text()
-    if output in (None, "-"):
-        sys.stdout.write(text)
-    else:
-        with replacing(str(output)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    put_text(text, output)
 
 
 def _files(spec: str) -> list[str]:

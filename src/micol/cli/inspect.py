@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,13 +45,13 @@ def command(
     """
     from micol import inspection_text
     from micol.corpus import Corpus
-    from micol.files import replacing
+    from micol.files import put_text
     from micol.inspection import inspect
     from micol.labels import LabelSpace
     from micol.metapath import MetaPath
-    from micol.schema import DEFAULT_SCHEMA, Schema
+    from micol.schema import Schema
 
-    schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
+    schema = Schema.read(schema_file)
     # A wrong path is told before a large file is read.
     wanted = [MetaPath(path) for path in paths]
     for path in wanted:
@@ -64,11 +63,7 @@ def command(
         text = json.dumps(inspection_text.as_json(found), indent=2, ensure_ascii=False) + "\n"
     else:
         text = inspection_text.as_text(found)
-    if output in (None, "-"):
-        sys.stdout.write(text)
-        return
-    with replacing(str(output)) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    put_text(text, output)
 
 
 def _record_keys(path: str) -> list[str]:

@@ -14,7 +14,7 @@ import click
 
 from micol.cli import Listing
 from micol.errors import UsageError
-from micol.progress import say
+from micol.progress import say_warnings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,8 +150,7 @@ def read(file: str, table: LabelTable) -> list[Label]:
     from micol.labels import LabelSpace
 
     space = LabelSpace.read(file, other_parents=table.labels.ids)
-    for warning in space.warnings:
-        say(f"warning: {file}: {warning}")
+    say_warnings(space.warnings, file)
     return list(space)
 
 
@@ -178,9 +177,7 @@ def save(model: Path, before: LabelTable, edited: EditedLabels, what: str) -> No
     labels = edited.table.labels
     edited.table.write(ModelFolder(model).labels)
     known_before = shared_names(before.labels.table)
-    for warning in labels.warnings:
-        if warning not in known_before:
-            say(f"warning: {warning}")
+    say_warnings(warning for warning in labels.warnings if warning not in known_before)
     embedded = (
         "a cross-encoder keeps no vectors" if before.vectors is None else f"{edited.embedded:,} embedded"
     )

@@ -74,7 +74,7 @@ def command(
     """
     from micol.folder import ModelFolder
     from micol.hub import model_path
-    from micol.schema import DEFAULT_SCHEMA, Schema
+    from micol.schema import Schema
 
     folder = model_path(model_folder)
     if folder != Path(model_folder):
@@ -84,7 +84,7 @@ def command(
     # Threads that wait for each other must not keep busy a core that others need: under load, a document
     # then took ten times as long. Read by OpenMP when torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
+    schema = Schema.read(schema_file)
     if name and "/" in name:
         raise MicolError(f"--name {name!r} must have no slash, as it becomes part of addresses")
     token = token_of(token_file)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import click
 
 from micol.errors import MicolError
-from micol.progress import is_leader, say, say_left_out
+from micol.progress import is_leader, say, say_left_out, say_warnings
 from micol.settings import ARCHITECTURES, AUTO, CHOICES, RECIPES, Settings, resolve
 
 if TYPE_CHECKING:
@@ -136,10 +136,10 @@ def command(
     from micol.corpus import Corpus
     from micol.labels import LabelSpace
     from micol.metapath import MetaPath
-    from micol.schema import DEFAULT_SCHEMA, Schema
+    from micol.schema import Schema
 
     given = {name: value for name, value in options.items() if value is not None}
-    schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
+    schema = Schema.read(schema_file)
     # What is wrong with the request is told before a large file is read.
     if pairs_file:
         path = path or Path(pairs_file).name
@@ -152,8 +152,7 @@ def command(
     labels = LabelSpace.read(labels_file, skip_bad=skip_bad)
     corpus = Corpus.read(list(docs), schema, skip_bad=skip_bad)
     say_left_out([*labels.skipped, *corpus.skipped])
-    for warning in labels.warnings:
-        say(f"warning: {labels_file}: {warning}")
+    say_warnings(labels.warnings, labels_file)
     if exclude_ids:
         corpus = without(corpus, exclude_ids)
     pairs = read_pairs(pairs_file, corpus) if pairs_file else None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LENGTH = 3
 # Of a name's letters, by weight, so many must be found: else half of all words are like half of all names.
-LEAST_SHARE = 0.8
+LEAST_SHARE = 0.7
 TEXTS_AT_ONCE = 256
 
 
@@ -60,7 +60,7 @@ class Trigrams:
 
 def trigrams(text: str) -> set[str]:
     """Runs of three letters of each word, its beginning and its end marked."""
-    found = set()
+    found: set[str] = set()
     for word in set(words(text)):
         marked = f" {word} "
         found.update(marked[place : place + LENGTH] for place in range(len(marked) - LENGTH + 1))
