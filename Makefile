@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint chromium clean
+.PHONY: demo test lint docs wheel-check chromium clean
 
 demo: $(STAMP)
 	$(BIN)/python -m micol.demo
@@ -15,6 +15,16 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation as plain files, to be read from a disk or served: build/site/index.html.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "the documentation is in build/site/index.html"
+
+# The wheel in an empty environment, without the repository: make wheel-check EXTRAS=minilm,serve
+EXTRAS ?=
+wheel-check:
+	$(PYTHON) tools/wheel_check.py --extras '$(EXTRAS)'
 
 # One virtual environment serves the demo and the tests; it is made again when the requirements change.
 # Debian keeps what `python3 -m venv` needs in a package of its own.

@@ -182,16 +182,8 @@ def test_the_documented_conditions_can_be_read(tmp_path):
     assert conditions.rows[1].options["base"] == "allenai/scibert_scivocab_uncased"
 
 
-def test_the_documented_system_ranks():
+def test_every_system_is_documented():
     from micol.benchmark.registry import SYSTEMS
-    from micol.ranking import Ranking
 
-    names: dict = {}
-    exec(example("python"), names)
-    candidates = Ranking.from_rows([[(0, 1.0), (1, 0.5)], [(1, 1.0)]])
-    task = type("Task", (), {"candidates": candidates})()
-    ranking = names["Shuffle"]().rank(task, 0)
-    assert sorted(ranking.row(0)[0]) == [0, 1]
-    assert ranking.row(1)[0].tolist() == [1]
     text = DOCS.read_text(encoding="utf-8")
     assert all(f"| `{kind}` |" in text for kind in SYSTEMS)

@@ -195,7 +195,7 @@ def fit_bi(
     resume: bool,
     tensorboard: bool,
 ) -> tuple[BiEncoder, list[dict[str, Any]]]:
-    """Eq. 10 on metadata pairs, with titles against abstracts mixed in where the settings ask for it."""
+    """Eq. 9 on metadata pairs, with titles against abstracts mixed in where the settings ask for it."""
     torch.manual_seed(settings.seed)
     encoder = load_encoder(source, settings)
     pooling = pooling_of(source, settings)
@@ -273,7 +273,7 @@ def fit_cross(
     *,
     teacher: Settings | None,
 ) -> tuple[CrossEncoder, list[dict[str, Any]]]:
-    """Eq. 12: against random documents as in the paper, or taught by the bi-encoder of the same pairs."""
+    """Eq. 11: against random documents as in the paper, or taught by the bi-encoder of the same pairs."""
     if teacher is not None:
         return fit_taught_cross(corpus, labels, pairs, source, settings, teacher, folder, resume, tensorboard)
     torch.manual_seed(settings.seed)
