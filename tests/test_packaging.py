@@ -97,6 +97,14 @@ def test_every_dependency_is_explained() -> None:
         assert name in page, f"docs/dependencies.md does not say why {name} is there"
 
 
+def test_what_is_exported_has_types() -> None:
+    """`py.typed` promises them; what `__getattr__` returns has none."""
+    source = Path(micol.__file__).read_text(encoding="utf-8")
+    typed = dict(reversed(found) for found in re.findall(r"    from (micol\.\w+) import (\w+) as \2", source))
+    assert typed == micol._EXPORTS
+    assert (Path(micol.__file__).parent / "py.typed").exists()
+
+
 def test_one_version() -> None:
     assert PROJECT["project"]["version"] == micol.__version__
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import click
 
 import micol
 from micol.cli import cli
+
+PROPERTIES = (property, cached_property)
+# Within a table, even in code.
+PIPE = "\\|"
 
 
 def commands_page() -> str:
@@ -44,14 +49,14 @@ def command_section(command: click.Command, context: click.Context, level: int) 
 
 def option_rows(command: click.Command, context: click.Context) -> Iterator[str]:
     for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
+        record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record and "--help" not in parameter.opts:
             option, text = record
-            yield f"| `{option.replace('|', '&#124;') if '`' in option else cell(option)}` | {cell(text)} |"
+            yield f"| `{' '.join(option.split()).replace('|', PIPE)}` | {cell(text)} |"
 
 
 def cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("[", "\\[")
+    return " ".join(text.split()).replace("|", PIPE).replace("[", "\\[")
 
 
 def prose(help_text: str) -> str:
@@ -78,40 +83,39 @@ def python_page() -> str:
     ]
     for name in micol.__all__:
         lines += object_section(name, getattr(micol, name))
-    # Not exported by name: it is what `micol.train` and `micol.load` return.
-    from micol.classify import Classifier
-
-    lines += object_section("Classifier", Classifier, "micol.classify.Classifier")
     return "\n\n".join(lines) + "\n"
 
 
-def object_section(name: str, value: Any, path: str | None = None) -> Iterator[str]:
-    yield f"## {path or f'micol.{name}'}"
+def object_section(name: str, value: Any) -> Iterator[str]:
+    yield f"## micol.{name}"
     if not inspect.isclass(value):
         yield fenced(signature(name, value), "python")
         yield documentation(value)
         return
-    if issubclass(value, Exception):
-        yield documentation(value)
-        return
-    yield fenced(signature(name, value), "python")
+    # What is read, loaded or raised is not made by hand.
+    if dataclasses.is_dataclass(value) or not (
+        issubclass(value, Exception) or {"read", "load"} & set(vars(value))
+    ):
+        yield fenced(signature(name, value).removesuffix(" -> None"), "python")
     yield documentation(value)
     for inner, member in public_members(value):
-        if isinstance(member, property):
-            yield f"**`{inner}`** {documentation(member)}"
+        if isinstance(member, PROPERTIES):
+            yield f"**`{name}.{inner}`**: {documentation(member)}"
         else:
-            yield fenced(signature(inner, getattr(value, inner)), "python")
+            yield fenced(signature(f"{name}.{inner}", getattr(value, inner)), "python")
             yield documentation(getattr(value, inner))
 
 
 def public_members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Methods and properties with a docstring, in the order in which they are written."""
+    """Methods and properties with a docstring, in the order of the source, inherited ones first."""
     fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
-    for name, member in vars(kind).items():
+    ours = [each for each in reversed(kind.__mro__) if each.__module__.startswith("micol")]
+    members = {name: member for each in ours for name, member in vars(each).items()}
+    for name, member in members.items():
         function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if name.startswith("_") or name in fields:
             continue
-        if isinstance(member, property) or inspect.isfunction(function):
+        if isinstance(member, PROPERTIES) or inspect.isfunction(function):
             documented = member.fget if isinstance(member, property) else function
             if documented is not None and documented.__doc__:
                 yield name, member
@@ -120,20 +124,31 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
 def signature(name: str, value: Any) -> str:
     """On one line, or with a parameter on each where that would be long."""
     found = inspect.signature(value)
-    parameters = [parameter for parameter in found.parameters.values() if parameter.name != "self"]
-    returned = "" if found.return_annotation is found.empty else f" -> {plain(found.return_annotation)}"
-    text = f"{name}{found.replace(parameters=parameters, return_annotation=found.empty)}{returned}"
-    text = text.replace("'", "")
-    if len(text) <= 90:
-        return text
-    shown, keyword_only = [], False
-    for parameter in parameters:
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
+    shown: list[str] = []
+    for parameter in found.parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
-        shown.append(str(parameter).replace("'", ""))
+        shown.append(parameter_text(parameter))
+    returned = "" if found.return_annotation is found.empty else f" -> {plain(found.return_annotation)}"
+    line = f"{name}({', '.join(shown)}){returned}"
+    if len(line) <= 90:
+        return line
     inner = "".join(f"    {each},\n" for each in shown)
     return f"{name}(\n{inner}){returned}"
+
+
+def parameter_text(parameter: inspect.Parameter) -> str:
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    text = f"{stars}{parameter.name}"
+    if parameter.annotation is not parameter.empty:
+        text += f": {plain(parameter.annotation)}"
+    if parameter.default is not parameter.empty:
+        default = repr(parameter.default)
+        # A default with fields of its own is told in words.
+        text += f" = {default}" if len(default) <= 40 and not default.startswith("<") else " = …"
+    return text
 
 
 def plain(annotation: Any) -> str:

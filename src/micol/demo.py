@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def main() -> None:
     print(as_text(inspect(training, labels, [micol.MetaPath(path) for path in PATHS])))
 
     say("\n2. Training without a label: a meta-path is chosen, an encoder trained, evidence weighed")
-    settings = {"max_tokens": 128}
+    settings: dict[str, Any] = {"max_tokens": 128}
     untrained = micol.train(training, labels, init_only=True, **settings)
     model = micol.train(
         training, labels, output=options.output / "model",

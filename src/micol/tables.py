@@ -40,6 +40,7 @@ class Records:
         return {name: position for position, name in enumerate(self.ids)}
 
     def position(self, id: str) -> int:
+        """Where the record with this id stands."""
         try:
             return self._positions[id]
         except KeyError:
