@@ -95,6 +95,11 @@ def test_what_is_wrong_with_the_request_is_told(
         imported(written(tmp_path, text), **options)
 
 
+def test_a_file_that_is_no_table_is_told(tmp_path: Path) -> None:
+    with pytest.raises(MicolError, match=r"ends in .csv or .tsv; save a spreadsheet as CSV first"):
+        imported(written(tmp_path, "PK", "books.xlsx"))
+
+
 def test_what_is_wrong_with_a_row_is_told(tmp_path: Path) -> None:
     path = written(tmp_path, "id,text\nd1,a,b\nd2,c\n")
     with pytest.raises(MicolError, match=r"table.csv:2: the row has more fields than the header"):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import micol
 from micol.cli import VERBS, cli
@@ -180,6 +181,16 @@ def test_the_image_serves_where_it_says() -> None:
 def test_the_health_of_a_server_is_where_the_image_asks() -> None:
     routes = (Path(micol.__file__).parent / "server/app.py").read_text(encoding="utf-8")
     assert '"/health"' in routes
+
+
+# Commands
+
+
+def test_a_mistyped_command_is_guessed() -> None:
+    runner = CliRunner()
+    assert "did you mean train?" in runner.invoke(cli, ["trian"]).output
+    assert "there are inspect, pairs," in runner.invoke(cli, ["zzz"]).output
+    assert "did you mean remove?" in runner.invoke(cli, ["labels", "model", "remvoe"]).output
 
 
 # Shell completion

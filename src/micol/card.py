@@ -32,7 +32,8 @@ def model_card(
         origin = "Its encoder is as it came: untrained, with no labelled document read."
     rows = {
         "labels": f"{labels:,}",
-        "meta-path": f"`{settings['path']}`",
+        # A union's bar would end the cell.
+        "meta-path": f"`{settings['path']}`".replace("|", "\\|"),
         "recipe": settings["recipe"],
         "base encoder": base or "unknown",
         "micol": config["versions"]["micol"],

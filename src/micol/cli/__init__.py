@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -19,6 +20,17 @@ VERBS = (
 
 class Listing(click.Group):
     """Lists its commands with the whole first sentence of their help, where click cuts it to fit a line."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command that does not exist is told together with the nearest that do."""
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], names)
+            guess = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}."
+            ctx.fail(f"No such command {args[0]!r}; {guess}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from micol.errors import UsageError
+from micol.errors import MicolError, UsageError
+from micol.files import suffixes
 from micol.formats.annif import vocabulary
 from micol.formats.base import Gathered, Imported, Options, Record, distinct, files, name_of, squeezed
 from micol.formats.rows import rows
 from micol.layout import RecordError, encodable
 from micol.records import Label
 
+TABLES = (".csv", ".tsv", ".txt")
 TEXTS = ("title", "abstract", "text")
 # Beside the separator in use, what a table may have meant to separate values by.
 OTHER_SEPARATORS = (";", "|", ",")
@@ -55,6 +57,10 @@ class Known:
 def documents(sources: Sequence[str | Path], labels: Known, options: Options) -> Iterator[Record]:
     separated: Counter[tuple[str, str]] = Counter()
     for path in files(sources, {".csv", ".tsv"}):
+        if suffixes(path)[0] not in TABLES:
+            raise MicolError(
+                f"{path}: expected a table that ends in .csv or .tsv; save a spreadsheet as CSV first"
+            )
         problems = options.problems(path)
 
         def check_header(header: Sequence[str], path: Path = path) -> None:
