@@ -20,6 +20,7 @@ from micol.metapath import MetaPath
 from micol.network import Network
 from micol.progress import Progress
 from micol.reach import Plan, best_order, plan, renew_stamps
+from micol.schema import Schema
 
 Method = Literal["uniform", "node-first", "rarity"]
 KERNELS: dict[str, Callable[..., None]] = {
@@ -160,10 +161,13 @@ def sweep(
 
 def why_none(network: Network, path: MetaPath) -> str:
     """Which field leaves a path without pairs, and what to do."""
-    schema = network.schema
+    return why_joined_by_none(network.schema, path, lambda letter: network.relations[letter].forward.nnz == 0)
+
+
+def why_joined_by_none(schema: Schema, path: MetaPath, is_empty: Callable[[str], bool]) -> str:
     fields = {**schema.nodes, **schema.links}
     for letter in sorted(path.letters(schema)):
-        if network.relations[letter].forward.nnz == 0:
+        if is_empty(letter):
             return (
                 f"no document has {fields[letter]!r}; check the field's name, or take a path without {letter}"
             )

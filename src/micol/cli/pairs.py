@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from micol.metapath import MetaPath
     from micol.network import Network
     from micol.pairs import Method, Pairs
+    from micol.scale.engine import Engine
+    from micol.schema import Schema
 
 
 @click.command("pairs")
@@ -41,10 +44,32 @@ if TYPE_CHECKING:
 )
 @click.option("--skip-bad", is_flag=True, help="Leave out broken records, and say which.")
 @click.option(
+    "--engine",
+    type=click.Choice(["embedded", "duckdb", "spark"]),
+    default="embedded",
+    show_default=True,
+    help="What runs it: this process, with the network in its memory; DuckDB, with the network on the disk; "
+    "or Spark, on one machine or many. For DuckDB and Spark, DOCS is Parquet, files or folders of them.",
+)
+@click.option("--memory-limit", metavar="SIZE", help="DuckDB: how much memory it may take, such as 3GB.")
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="DuckDB and Spark: where tables are kept meanwhile; on a cluster, where all machines see them.",
+)
+@click.option(
+    "--spark",
+    "spark_settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Spark, such as spark.master=spark://head:7077; may be repeated.",
+)
+@click.option(
     "-o",
     "--output",
     metavar="PAIRS.parquet",
-    help="Write columns anchor and positive here; without it, lines of two ids are printed.",
+    help="Write columns anchor and positive here; without it, lines of two ids are printed. DuckDB writes a "
+    "folder of files if the name does not end in .parquet, and Spark always does.",
 )
 def command(
     docs: Sequence[str],
@@ -54,23 +79,71 @@ def command(
     schema_file: str | None,
     method: Method,
     skip_bad: bool,
+    engine: str,
+    memory_limit: str | None,
+    scratch: str | None,
+    spark_settings: Sequence[str],
     output: str | None,
 ) -> None:
     """Draws pairs of similar documents from DOCS: an anchor, and a positive that the meta-path leads to.
 
     Each draw of an anchor gives one positive. All pairs are distinct; if fewer exist than are asked for, all
-    of them are given.
+    of them are given. The same seed gives the same pairs with DuckDB and Spark, others when embedded.
+
+    With --skip-bad, DuckDB and Spark list broken records in PAIRS.rejected.parquet, beside the output.
     """
-    from micol.corpus import Corpus
     from micol.metapath import MetaPath
     from micol.schema import DEFAULT_SCHEMA, Schema
 
-    if output not in (None, "-") and not str(output).endswith(".parquet"):
-        raise UsageError(f"{output}: pairs are written as Parquet; give a name that ends in .parquet")
+    output = None if output == "-" else output
     schema = Schema.read(schema_file) if schema_file else DEFAULT_SCHEMA
     path = MetaPath(text)
     # A wrong path is told before a large file is read.
     path.bind(schema)
+    check_options(engine, method, memory_limit, scratch, spark_settings, output)
+    if engine == "embedded":
+        draw_here(docs, path, number, seed, schema, method, skip_bad, output)
+    else:
+        with started(engine, memory_limit, scratch, spark_settings) as running:
+            mine(running, docs, path, number, seed, schema, skip_bad, output)
+
+
+def check_options(
+    engine: str,
+    method: Method,
+    memory_limit: str | None,
+    scratch: str | None,
+    spark_settings: Sequence[str],
+    output: str | None,
+) -> None:
+    if engine == "embedded" and output is not None and not output.endswith(".parquet"):
+        raise UsageError(f"{output}: pairs are written as Parquet; give a name that ends in .parquet")
+    if engine != "embedded" and method != "uniform":
+        raise UsageError(f"--engine {engine} has --method uniform only; {method} needs the embedded engine")
+    for option, value, engines in (
+        ("--memory-limit", memory_limit, ("duckdb",)),
+        ("--scratch", scratch, ("duckdb", "spark")),
+        ("--spark", spark_settings, ("spark",)),
+    ):
+        if value and engine not in engines:
+            raise UsageError(f"{option} is for --engine {' and '.join(engines)}, not for {engine}")
+
+
+def draw_here(
+    docs: Sequence[str],
+    path: MetaPath,
+    number: int,
+    seed: int,
+    schema: Schema,
+    method: Method,
+    skip_bad: bool,
+    output: str | None,
+) -> None:
+    """Draws with the network in the memory of this process."""
+    import numpy as np
+
+    from micol.corpus import Corpus
+
     corpus = Corpus.read(list(docs), schema, skip_bad=skip_bad, text=False)
     say_left_out(corpus.skipped)
     network = corpus.network()
@@ -83,20 +156,68 @@ def command(
     if not len(pairs.anchor):
         raise MicolError(f"{corpus.source}: {path} joins no two documents: {why_none(network, path)}")
     table = id_table(network, pairs)
-    if output in (None, "-"):
-        print_lines(table)
+    if output is None:
+        print_lines(zip(*(column.to_pylist() for column in table)))
     else:
-        write(table, str(output), {"path": str(path), "method": method, "seed": str(seed)})
-    summarise(network, path, pairs, number)
-
-
-def summarise(network: Network, path: MetaPath, pairs: Pairs, asked: int) -> None:
-    import numpy as np
-
+        write(table, output, made_by(path, method, seed))
     anchors = len(np.unique(pairs.anchor))
-    say(f"{len(pairs.anchor):,} pairs by {path} from {anchors:,} of {network.n_documents:,} documents")
-    if pairs.exhausted:
-        say(f"asked for {asked:,}: these are all the pairs there are")
+    summarise(path, len(pairs.anchor), anchors, network.n_documents, number if pairs.exhausted else None)
+
+
+def started(
+    engine: str, memory_limit: str | None, scratch: str | None, spark_settings: Sequence[str]
+) -> AbstractContextManager[Engine]:
+    if engine == "duckdb":
+        from micol.scale.duck import duck
+
+        return duck(memory_limit, scratch)
+    from micol.scale.spark import settings_of
+    from micol.scale.spark_engine import spark_engine
+
+    return spark_engine(settings_of(spark_settings), scratch)
+
+
+def mine(
+    engine: Engine,
+    docs: Sequence[str],
+    path: MetaPath,
+    number: int,
+    seed: int,
+    schema: Schema,
+    skip_bad: bool,
+    output: str | None,
+) -> None:
+    """Draws on a relational engine."""
+    from micol.pairs import why_joined_by_none
+    from micol.scale.mining import Mine
+
+    found = Mine(engine, docs, path, schema, skip_bad=skip_bad)
+    say_left_out(found.rejects.messages)
+    if found.rejects.number > len(found.rejects.messages):
+        say(f"left out by --skip-bad: {found.rejects.number - len(found.rejects.messages):,} more")
+    if found.rejects.number and output is not None:
+        rejected = f"{output.removesuffix('.parquet')}.rejected.parquet"
+        engine.write(found.rejects.query, rejected, {})
+        say(f"what was left out, and why, is in {rejected}")
+    pairs = found.draw(number, seed)
+    if not pairs.pairs:
+        why = why_joined_by_none(schema, path, found.network.is_empty)
+        raise MicolError(f"{found.source}: {path} joins no two documents: {why}")
+    if output is None:
+        print_lines(engine.rows(pairs.query))
+    else:
+        engine.write(pairs.query, output, made_by(path, "uniform", seed))
+    summarise(path, pairs.pairs, pairs.anchors, found.n_documents, number if pairs.exhausted else None)
+
+
+def made_by(path: MetaPath, method: Method, seed: int) -> dict[str, str]:
+    return {"path": str(path), "method": method, "seed": str(seed)}
+
+
+def summarise(path: MetaPath, pairs: int, anchors: int, documents: int, asked_too_many: int | None) -> None:
+    say(f"{pairs:,} pairs by {path} from {anchors:,} of {documents:,} documents")
+    if asked_too_many is not None:
+        say(f"asked for {asked_too_many:,}: these are all the pairs there are")
 
 
 def id_table(network: Network, pairs: Pairs) -> pa.Table:
@@ -117,8 +238,8 @@ def write(table: pa.Table, output: str, made_by: dict[str, str]) -> None:
         pq.write_table(table.replace_schema_metadata(made_by), temporary)
 
 
-def print_lines(table: pa.Table) -> None:
-    lines = [f"{anchor}\t{positive}" for anchor, positive in zip(*(column.to_pylist() for column in table))]
+def print_lines(pairs: Iterable[tuple[str, ...]]) -> None:
+    lines = ["\t".join(pair) for pair in pairs]
     for line in lines:
         if line.count("\t") > 1 or "\n" in line:
             raise MicolError(f"an id of {line!r} has a tab or a line break; write to a file with -o instead")

@@ -1,0 +1,237 @@
+"""The relational definition of a meta-path: what each of its steps joins, and where a walk along it leads.
+
+Steps are those of `MetaPath.bind`, which the kernels of `micol.reach` follow as well. Every join here is from
+few rows to what they are linked with; documents are never joined with documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from micol.metapath import Hop, Shared, Step
+from micol.scale.network import Network, Relation
+
+
+class Edge(NamedTuple):
+    """A hop as a part of a walk; `spared`: so many of the largest nodes that it leads to are left alone."""
+
+    hop: Hop
+    spared: int = 0
+
+
+def reverse(step: Step) -> Step:
+    """The step from its end to its beginning."""
+    if isinstance(step, Hop):
+        return Hop(step.letter, not step.forward)
+    return tuple(
+        Shared(Hop(out_of.letter, not out_of.forward), Hop(into.letter, not into.forward), least)
+        for into, out_of, least in step
+    )
+
+
+class Walks:
+    """Walks over a network."""
+
+    def __init__(self, network: Network) -> None:
+        self.network, self.engine = network, network.engine
+        self.chosen: dict[tuple[Shared, ...], Shared] = {}
+
+    def proposer(self, meta_graph: tuple[Shared, ...]) -> Shared:
+        """The branch of a meta-graph that has the fewest instances; documents are looked for along it."""
+        if len(meta_graph) > 1 and meta_graph not in self.chosen:
+            sizes = [self.instances(branch) for branch in meta_graph]
+            self.chosen[meta_graph] = meta_graph[sizes.index(min(sizes))]
+        return self.chosen.get(meta_graph, meta_graph[0])
+
+    def instances(self, branch: Shared) -> int:
+        into, out_of = self.network.relation(branch.into), self.network.relation(branch.out_of)
+        arrivals = f"SELECT {into.target} AS node, count(*) AS n FROM {into.table} GROUP BY {into.target}"
+        departures = (
+            f"SELECT {out_of.source} AS node, count(*) AS n FROM {out_of.table} GROUP BY {out_of.source}"
+        )
+        found = self.engine.rows(
+            f"SELECT CAST(sum(CAST(i.n AS DOUBLE) * o.n) AS DOUBLE) FROM ({arrivals}) i "
+            f"JOIN ({departures}) o ON i.node = o.node"
+        )
+        return int(found[0][0] or 0)
+
+    def edges(self, steps: Sequence[Step]) -> list[Edge]:
+        """The hops of a walk, through meta-graphs by their proposers.
+
+        Who shares m of k nodes is at one of any k - m + 1 of them, so the m - 1 largest need no look.
+        """
+        found = []
+        for step in steps:
+            if isinstance(step, Hop):
+                found.append(Edge(step))
+            else:
+                branch = self.proposer(step)
+                found += [Edge(branch.into, branch.least - 1), Edge(branch.out_of)]
+        return found
+
+    def entries(self, nodes: str, edge: Edge, then: Relation | None) -> str:
+        """The edges (a, b) from some nodes; `then` is where the walk goes on, and tells which are large."""
+        relation = self.network.relation(edge.hop)
+        entries = self.engine.keep(
+            "entries",
+            f"SELECT r.{relation.source} AS a, r.{relation.target} AS b FROM {relation.table} r "
+            f"SEMI JOIN {nodes} n ON r.{relation.source} = n.node",
+        )
+        if not edge.spared or then is None:
+            return entries
+        degrees = self.degrees(then, self.distinct(entries, "b"))
+        return self.engine.keep(
+            "entries",
+            "SELECT a, b FROM (SELECT e.a, e.b, "
+            "row_number() OVER (PARTITION BY e.a ORDER BY d.weight DESC, e.b) AS place "
+            f"FROM {entries} e JOIN {degrees} d ON e.b = d.node) t WHERE place > {edge.spared}",
+        )
+
+    def distinct(self, table: str, column: str) -> str:
+        return self.engine.view("nodes", f"SELECT DISTINCT {column} AS node FROM {table}")
+
+    def degrees(self, relation: Relation, nodes: str) -> str:
+        """How many edges leave each of some nodes, as (node, weight, degree)."""
+        return self.engine.keep(
+            "degrees",
+            f"SELECT r.{relation.source} AS node, count(*) AS weight, count(*) AS degree "
+            f"FROM {relation.table} r SEMI JOIN {nodes} n ON r.{relation.source} = n.node "
+            f"GROUP BY r.{relation.source}",
+        )
+
+    def walked(self, starts: str, steps: Sequence[Step], *, to_documents: bool = False) -> str:
+        """All that walks from (anchor, node) lead to: (anchor, node, walks), the number of walks to each."""
+        level = self.engine.view("level", f"SELECT anchor, node, CAST(1 AS BIGINT) AS walks FROM {starts}")
+        for place, step in enumerate(steps, start=1):
+            if isinstance(step, Hop):
+                relation = self.network.relation(step, ends=to_documents and place == len(steps))
+            else:
+                nodes = self.distinct(level, "node")
+                relation = self.met(nodes, step, to_documents and place == len(steps))
+            level = self.engine.keep(
+                "level",
+                f"SELECT l.anchor, r.{relation.target} AS node, CAST(sum(l.walks) AS BIGINT) AS walks "
+                f"FROM {level} l JOIN {relation.table} r ON r.{relation.source} = l.node "
+                f"GROUP BY l.anchor, r.{relation.target}",
+            )
+        return level
+
+    def met(self, nodes: str, step: tuple[Shared, ...], to_documents: bool = False) -> Relation:
+        """The relation of a meta-graph from some nodes: found along one branch, held against all."""
+        into, out_of = self.edges([step])
+        then = self.network.relation(out_of.hop, ends=to_documents)
+        entries = self.entries(nodes, into, then)
+        pairs = self.engine.keep(
+            "candidates",
+            f"SELECT DISTINCT e.a, r.{then.target} AS b FROM {entries} e "
+            f"JOIN {then.table} r ON r.{then.source} = e.b",
+        )
+        return Relation(self.meeting(pairs, step, known=self.proposer(step)), "a", "b")
+
+    def meeting(self, pairs: str, step: tuple[Shared, ...], known: Shared | None = None) -> str:
+        """Of pairs (a, b) those that share enough along every branch; along one, they are known to share."""
+        for branch in step:
+            if branch != known or branch.least > 1:
+                into, out_of = self.network.relation(branch.into), self.network.relation(branch.out_of)
+                shared = self.shared(pairs, into, out_of)
+                pairs = self.engine.keep("meeting", f"SELECT a, b FROM {shared} WHERE n >= {branch.least}")
+        return pairs
+
+    def shared(self, pairs: str, into: Relation, out_of: Relation) -> str:
+        """How many nodes (n) lie between the two of each pair, where there are any."""
+        # The nodes of a first: joined with those of b alone, a hub would bring all that it has.
+        between = self.engine.keep(
+            "between",
+            f"SELECT p.a, p.b, r.{into.target} AS node FROM {pairs} p "
+            f"JOIN {into.table} r ON r.{into.source} = p.a",
+        )
+        return self.engine.keep(
+            "shared",
+            f"SELECT t.a, t.b, count(*) AS n FROM {between} t "
+            f"JOIN {out_of.table} r ON r.{out_of.source} = t.node AND r.{out_of.target} = t.b "
+            "GROUP BY t.a, t.b",
+        )
+
+    def joined(self, pairs: str, chain: Sequence[Step]) -> str:
+        """How many walks (n) along a chain lead from a to b, for those pairs (a, b) where there are any.
+
+        Walks from a and walks back from b are held against each other at one step between them.
+        """
+        middle = self.middle(pairs, chain)
+        ahead = self.walked(self.starts(pairs, "a"), chain[:middle])
+        back = self.walked(self.starts(pairs, "b"), [reverse(step) for step in reversed(chain[middle + 1 :])])
+        ends = self.engine.keep(
+            "ends",
+            "SELECT p.a AS first, p.b AS last, f.node AS a, g.node AS b, f.walks * g.walks AS walks "
+            f"FROM {pairs} p JOIN {ahead} f ON f.anchor = p.a JOIN {back} g ON g.anchor = p.b",
+        )
+        step = chain[middle]
+        if isinstance(step, Hop):
+            relation = self.network.relation(step)
+        else:
+            between = self.engine.keep("pairs", f"SELECT DISTINCT a, b FROM {ends}")
+            relation = Relation(self.meeting(between, step), "a", "b")
+        return self.engine.keep(
+            "joined",
+            f"SELECT e.first AS a, e.last AS b, CAST(sum(e.walks) AS BIGINT) AS n FROM {ends} e "
+            f"JOIN {relation.table} r ON r.{relation.source} = e.a AND r.{relation.target} = e.b "
+            "GROUP BY e.first, e.last",
+        )
+
+    def starts(self, pairs: str, column: str) -> str:
+        return self.engine.view(
+            "starts", f"SELECT DISTINCT {column} AS anchor, {column} AS node FROM {pairs}"
+        )
+
+    def middle(self, pairs: str, chain: Sequence[Step]) -> int:
+        """The step at which the fewest walks meet."""
+        if len(chain) <= 2:
+            # Anchors are drawn uniformly, so few of them are hubs; where a draw leads, hubs are common.
+            return len(chain) - 1
+        back = [reverse(step) for step in reversed(chain)]
+        costs = []
+        for place in range(len(chain)):
+            ahead = self.fan(self.distinct(pairs, "a"), chain[:place])
+            behind = self.fan(self.distinct(pairs, "b"), back[: len(chain) - 1 - place])
+            found = self.engine.rows(
+                f"SELECT sum(CAST(f.weight AS DOUBLE) * g.weight) FROM {pairs} p "
+                f"JOIN {ahead.weights[0]} f ON f.node = p.a JOIN {behind.weights[0]} g ON g.node = p.b"
+            )
+            costs.append(found[0][0] or 0)
+        return costs.index(min(costs))
+
+    def fan(self, starts: str, steps: Sequence[Step], *, to_documents: bool = False) -> Fan:
+        """All walks from some nodes, counted but not listed."""
+        edges = self.edges(steps)
+        if not edges:
+            ones = self.engine.view("weights", f"SELECT node, CAST(1 AS BIGINT) AS weight FROM {starts}")
+            return Fan(None, [], [ones])
+        relations = [
+            self.network.relation(edge.hop, ends=to_documents and edge is edges[-1]) for edge in edges
+        ]
+        entries: list[str] = []
+        nodes = starts
+        for edge, then in zip(edges, relations[1:]):
+            entries.append(self.entries(nodes, edge, then))
+            nodes = self.distinct(entries[-1], "b")
+        weights = [self.degrees(relations[-1], nodes)]
+        for table in reversed(entries):
+            query = (
+                "SELECT e.a AS node, CAST(sum(w.weight) AS BIGINT) AS weight, count(*) AS degree "
+                f"FROM {table} e JOIN {weights[0]} w ON w.node = e.b GROUP BY e.a"
+            )
+            weights.insert(0, self.engine.keep("weights", query))
+        return Fan(relations[-1], entries, weights)
+
+
+class Fan(NamedTuple):
+    """The walks from some nodes.
+
+    entries[k] are the edges (a, b) of hop k + 1 but for the last hop, whose edges are those of a relation;
+    weights[k] is the number of ways to go on from each node after k hops: (node, weight, degree).
+    """
+
+    last: Relation | None
+    entries: list[str]
+    weights: list[str]
