@@ -137,8 +137,8 @@ def tables(results: Path) -> str:
             lines.append(f"| {row['data']} | {row['seed']} | {told} |")
     lines += ["", "| data | score | suggestions | mean score | right |", "| --- " * 5 + "|"]
     for row in rows:
-        if row["system"] == "best" and row["seed"] == 0:
-            for found in row.get("calibration", ()):
+        if row["system"] == "best" and row["seed"] == 1:
+            for found in row["calibration"]:
                 span = f"{found['from']:.2f} to {found['to']:.2f}"
                 lines.append(
                     f"| {row['data']} | {span} | {found['pairs']:,} | {found['score']:.3f} | "

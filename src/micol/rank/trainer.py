@@ -40,6 +40,11 @@ from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
 
 
+def compiler_options() -> dict[str, Any]:
+    """Measured on an H200: the gradient of layer normalisation is faster in two kernels than in one."""
+    return {name: False for name in ("triton.mix_order_reduction",) if name in torch._inductor.list_options()}
+
+
 class BiModule(torch.nn.Module):
     """The encoder with pooling, as the Trainer wants to see it."""
 
@@ -300,7 +305,7 @@ def fit(
                 part.p = 0.0
     if settings.compile:
         hash_dropout(module.model)
-        module.model.compile(dynamic=True)
+        module.model.compile(dynamic=True, options=compiler_options())
     trainer = ContrastiveTrainer(
         module, settings, train, validation, args=arguments, callbacks=[ShowProgress(what)]
     )
