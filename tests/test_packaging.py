@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -27,11 +28,33 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
 
 
+def instructions() -> list[tuple[str, str]]:
+    """Of the Dockerfile."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.strip() for line in text.splitlines()]
+    return [tuple(line.split(maxsplit=1)) for line in lines if line and not line.startswith("#")]  # type: ignore[misc]
+
+
+def copied() -> list[str]:
+    """The files and folders that the image is built from."""
+    values = [value for key, value in instructions() if key == "COPY" and "--from=" not in value]
+    return [source for value in values for source in value.split()[:-1]]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", str(folder), str(ROOT)], check=True, capture_output=True)
+    """Built from what the Dockerfile copies, by the command that it runs."""
+    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in copied():
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source)
+    (command,) = [value for key, value in instructions() if key == "RUN" and value.startswith("pip wheel")]
+    words = command.replace("/wheels", str(folder)).split()
+    # What builds it is installed here already; the image fetches it.
+    program = [sys.executable, "-m", *words, "--no-build-isolation", "--quiet"]
+    subprocess.run(program, cwd=source, check=True, capture_output=True)
     (found,) = folder.glob("micol-*.whl")
     return found
 
@@ -121,12 +144,6 @@ def test_pythons_that_are_promised_are_tested() -> None:
 # The container
 
 
-def instructions() -> list[tuple[str, str]]:
-    text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line.strip() for line in text.splitlines()]
-    return [tuple(line.split(maxsplit=1)) for line in lines if line and not line.startswith("#")]  # type: ignore[misc]
-
-
 def last(name: str) -> str:
     return [value for key, value in instructions() if key == name][-1]
 
@@ -137,11 +154,9 @@ def runs() -> list[str]:
 
 def test_what_is_copied_into_the_image_is_there_and_not_ignored() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    for key, value in instructions():
-        if key == "COPY" and "--from=" not in value:
-            for source in value.split()[:-1]:
-                assert (ROOT / source).exists(), source
-                assert source in kept, f".dockerignore leaves {source} out"
+    for source in copied():
+        assert (ROOT / source).exists(), source
+        assert source in kept, f".dockerignore leaves {source} out"
 
 
 def test_the_image_installs_extras_that_exist() -> None:

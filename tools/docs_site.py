@@ -22,11 +22,15 @@ def on_files(files: Files, config: Any) -> Files:
     """Adds the generated pages, and the files of the repository that pages refer to."""
     files.append(File.generated(config, "reference/commands.md", content=commands_page()))
     files.append(File.generated(config, "reference/python.md", content=python_page()))
-    for page in list(files.documentation_pages()):
-        if page.abs_src_path:
-            for target in outside(page.src_uri, page.content_string):
-                if files.get_file_from_path(target) is None:
-                    files.append(File.generated(config, target, abs_src_path=str(ROOT / target)))
+    pages = list(files.documentation_pages())
+    while pages:
+        page = pages.pop()
+        for target in outside(page.src_uri, page.content_string):
+            if files.get_file_from_path(target) is None:
+                added = File.generated(config, target, abs_src_path=str(ROOT / target))
+                files.append(added)
+                # What is referred to may refer on, such as a report to its figures.
+                pages += [added] if added.is_documentation_page() else []
     return files
 
 
