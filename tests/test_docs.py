@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -91,3 +92,48 @@ def test_examples_are_what_their_pages_say() -> None:
     known = {json.loads(line)["id"] for line in works}
     assert len(known) == len(works) == 32
     assert all(set(json.loads(line)["referenced_works"]) <= known for line in works)
+
+
+def test_files_that_the_architecture_names_are_there() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+(?:\.py|/))`", page))
+    assert len(named) > 40
+    for name in named:
+        assert any((folder / name).exists() for folder in (ROOT / "src/micol", ROOT)), name
+
+
+def test_every_part_of_the_program_is_in_the_architecture() -> None:
+    """Packages by name; modules of the first level, unless they only help one that is there."""
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    for path in (ROOT / "src/micol").iterdir():
+        if path.is_dir() and (path / "__init__.py").exists():
+            assert f"`{path.name}/" in page, path.name
+
+
+def test_names_of_the_program_in_pages_exist() -> None:
+    for path in pages():
+        text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for name in re.findall(r"`(micol\.[A-Za-z_][\w.]*)[(`]", text):
+            assert resolved(name), f"{path}: {name}"
+
+
+def resolved(name: str) -> bool:
+    """Whether a dotted name leads to something: modules as far as there are any, then attributes."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
+
+
+def test_numbers_of_the_choice_are_those_of_the_program() -> None:
+    from micol.evidence.choice import JUDGED_PAIRS, LEAST_PAIRS
+
+    page = (ROOT / "docs/choosing-paths.md").read_text(encoding="utf-8")
+    assert f"{JUDGED_PAIRS:,} pairs are drawn" in page
+    assert f"fewer than {LEAST_PAIRS} pairs" in page
