@@ -41,8 +41,9 @@ def test_nothing_to_run_hides_in_other_blocks() -> None:
         for block in blocks(path):
             if block.language not in ("console", "python"):
                 assert not re.search(r"^\$ ", block.text, re.MULTILINE), (path, block.line)
-        untagged = re.findall(r"^```\n(?=\$ )", path.read_text(encoding="utf-8"), re.MULTILINE)
-        assert not untagged, path
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(r"^```\n(?=\$ )", text, re.MULTILINE), path
+        assert not re.findall(r"\n\n {4}(?:\$ |micol |python )", text), f"{path}: fence it"
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.relative_to(ROOT)))
