@@ -32,7 +32,7 @@ ALONE = {
 
 @contextmanager
 def session(name: str, given: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session that ends with the block. `given` are settings of Spark, above all others."""
+    """A session that ends with the block, unless it ran before. `given` are settings, above all others."""
     check_installed()
     # Of what is newer than the tests of Spark's own release; no user can do anything about it.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
@@ -43,6 +43,7 @@ def session(name: str, given: Mapping[str, str]) -> Iterator[SparkSession]:
         settings[MASTER] = f"local[{len(os.sched_getaffinity(0))},{ATTEMPTS}]"
     if settings.get(MASTER, "").startswith("local"):
         settings = on_one_machine(settings)
+    running = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -50,7 +51,8 @@ def session(name: str, given: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        spark.stop()
+        if running is None:
+            spark.stop()
 
 
 def on_one_machine(settings: Mapping[str, str]) -> dict[str, str]:
