@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +140,33 @@ def test_numbers_of_the_choice_are_those_of_the_program() -> None:
     page = (ROOT / "docs/choosing-paths.md").read_text(encoding="utf-8")
     assert f"{JUDGED_PAIRS:,} pairs are drawn" in page
     assert f"fewer than {LEAST_PAIRS} pairs" in page
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, list[str]]:
+    """What the programs of the benchmarks print of the results that are committed."""
+    found = {}
+    for page, program in (("results", "classifier"), ("best", "best")):
+        command = [sys.executable, str(ROOT / f"benchmarks/{program}.py"), "--table"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        found[page] = done.stdout.splitlines()
+    return found
+
+
+@pytest.mark.parametrize("page", ["results", "best"])
+def test_numbers_in_tables_are_those_that_were_measured(page: str, measured: dict[str, list[str]]) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if re.match(r"\| (debian|elife|pubmed) \|", line)]
+    assert len(rows) > 20
+    for row in rows:
+        assert row in measured[page], f"docs/{page}.md: not what was measured: {row}"
+
+
+def test_the_first_numbers_of_the_readme_are_those_that_were_measured(measured: dict[str, list[str]]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for system in ("best", "untrained encoder"):
+        scores = []
+        for data in ("debian", "elife", "pubmed"):
+            (row,) = [line for line in measured["best"] if line.startswith(f"| {data} | {system} |")]
+            scores.append(row.split(" | ")[3].removeprefix("0"))
+        assert " / ".join(scores) in readme, f"{system}: {scores}"
