@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--scratch",
     metavar="DIR",
-    help="DuckDB and Spark: where tables are kept meanwhile; on a cluster, where all machines see them.",
+    help="DuckDB and Spark: where tables are kept meanwhile, on a cluster such that all machines see them.  "
+    "[default: beside the output]",
 )
 @click.option(
     "--spark",
@@ -104,6 +105,8 @@ def command(
     if engine == "embedded":
         draw_here(docs, path, number, seed, schema, method, skip_bad, output)
     else:
+        # What does not fit the memory is large: a disk that has room for the output is the best guess.
+        scratch = scratch or (output and folder_of(output))
         with started(engine, memory_limit, scratch, spark_settings) as running:
             mine(running, docs, path, number, seed, schema, skip_bad, output)
 
@@ -162,6 +165,11 @@ def draw_here(
         write(table, output, made_by(path, method, seed))
     anchors = len(np.unique(pairs.anchor))
     summarise(path, len(pairs.anchor), anchors, network.n_documents, number if pairs.exhausted else None)
+
+
+def folder_of(output: str) -> str:
+    """The folder that a file, or a folder, is in; it may be on another machine."""
+    return output.rstrip("/").rpartition("/")[0] or "."
 
 
 def started(

@@ -63,10 +63,10 @@ class Engine(ABC):
         return table
 
     @contextmanager
-    def scope(self, *results: str) -> Iterator[list[str]]:
+    def scope(self) -> Iterator[list[str]]:
         """Tables kept in the block are dropped at its end, but for those put on the list it is given."""
         self.open.append([])
-        kept: list[str] = list(results)
+        kept: list[str] = []
         try:
             yield kept
         finally:

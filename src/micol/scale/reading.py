@@ -36,8 +36,8 @@ def check_sources(engine: Engine, sources: Sequence[str]) -> None:
             continue
         if source == STANDARD_INPUT or suffixes(source)[0] in JSON_LINES:
             raise MicolError(
-                f"{source}: {engine.name} reads documents from Parquet; write them as such, once, with "
-                f"""python -c 'import micol; micol.Corpus.read("docs.jsonl").write("docs.parquet")'"""
+                f"{source}: {engine.name} reads documents from Parquet; in Python, "
+                f"""duckdb.sql("COPY (FROM '{source}') TO 'docs.parquet'") writes them so"""
             )
         if not Path(source).exists():
             raise MicolError(f"{source}: no such file or folder; check the path")
