@@ -6,7 +6,7 @@ COPY src src
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim
-# The CPU build of torch is a tenth of the size of the one with CUDA.
+# The CPU build of torch leaves out gigabytes of CUDA libraries.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 RUN pip install --no-cache-dir "torch>=2.10" --index-url "$TORCH_INDEX"
 COPY --from=build /wheels /wheels
