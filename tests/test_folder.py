@@ -166,6 +166,12 @@ def test_a_folder_holds_what_the_contract_says_and_no_pickle(
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
 
 
+def test_whoever_may_read_the_folder_may_read_all_of_it(saved: Path) -> None:
+    expected = (saved / "config.toml").stat().st_mode
+    for path in saved.rglob("*"):
+        assert path.is_dir() or path.stat().st_mode == expected, path
+
+
 def test_the_packaged_base_is_the_file_the_hub_publishes() -> None:
     folder = packaged_base()
     assert folder is not None

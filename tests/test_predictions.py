@@ -5,6 +5,8 @@ import json
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,3 +110,50 @@ def test_a_file_that_is_not_utf8_or_cut_off_is_named(tmp_path):
         Predictions.read(path)
     with pytest.raises(MicolError, match="no such file"):
         Predictions.read(tmp_path / "none.jsonl")
+
+
+ROWS = [
+    {
+        "id": "d1",
+        "labels": [{"id": "l1", "name": "x", "score": 0.9}, {"id": "l2", "name": "y", "score": 0.8}],
+    },
+    {"id": "d2", "labels": []},
+    {
+        "id": "d3",
+        "labels": [{"id": "l2", "name": "y", "score": 0.1}, {"id": "l3", "name": "z", "score": 0.4}],
+    },
+]
+
+
+def test_parquet_is_read_as_lines_are(tmp_path):
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    expected = Predictions.read(lines)
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "whole.parquet")
+    folder = tmp_path / "parts"
+    (folder / "year=2020").mkdir(parents=True)
+    (folder / "_rejected").mkdir()
+    pq.write_table(pa.Table.from_pylist(ROWS[:1]), folder / "a.parquet")
+    pq.write_table(pa.Table.from_pylist(ROWS[1:]), folder / "year=2020" / "b.parquet")
+    (folder / "_rejected" / "a.jsonl").write_text("no data")
+    for source in (tmp_path / "whole.parquet", folder):
+        found = Predictions.read(source)
+        assert (found.ids, found.labels.to_pylist()) == (expected.ids, expected.labels.to_pylist())
+        assert found.indptr.tolist() == expected.indptr.tolist() == [0, 2, 2, 4]
+        assert found.codes.tolist() == expected.codes.tolist()
+        assert found.rising_rows == expected.rising_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([{"id": "d1"}], "no column 'labels'; expected records"),
+        ([{"id": "d1", "labels": ["l1"]}], "columns `id` and `labels` hold string and list"),
+        ([{"id": "d1", "labels": [{"name": "l1"}]}], "an `id` of a document or of a label is null"),
+        ([{"id": "d1", "labels": []}] * 2, "document 'd1' has 2 rows"),
+    ],
+)
+def test_parquet_that_is_something_else_is_named(tmp_path, rows, sentence):
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "p.parquet")
+    with pytest.raises(MicolError, match=sentence):
+        Predictions.read(tmp_path / "p.parquet")

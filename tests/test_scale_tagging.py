@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,15 @@ import pytest
 
 import micol
 import world
+from micol import parquet
 from micol.cli.evaluate import command as evaluate
 from micol.cli.suggest import command as suggest
 from micol.errors import MicolError, UsageError
 from micol.scale import spark
-from micol.scale.shards import Plan
+from micol.scale.shards import Output, Plan
+from micol.scale.tagging import IDS, REPEATS, Job, Rejects, read_shard, tag_shard
+from micol.schema import DEFAULT_SCHEMA
+from micol.tagging import Request
 from processes import PATIENCE, Command, invoked
 
 SIZE = 30
@@ -178,7 +183,7 @@ def test_drivers_and_workers_are_killed_and_nothing_is_lost_or_tagged_twice(
         assert scores == pytest.approx([label["score"] for label in wanted], abs=1e-5)
     assert not list(output.rglob(".*"))
     assert sorted(path.name for path in output.iterdir()) == sorted(
-        ["_SUCCESS", "_begun.json", "_rejected", "_repeated.parquet", "part=1", "part=2"]
+        ["_SUCCESS", "_begun.json", "_rejected", "_repeated", "part=1", "part=2"]
         + [f"a-{first:09}.parquet" for first in range(0, 154, SIZE)]
         + ["wrong-000000000.parquet"]
     )
@@ -279,11 +284,50 @@ def test_the_embedded_engine_reads_such_a_folder_too(
     assert len(found) == 95
 
 
+def job_of(docs: Path, output: Path, size: int) -> Job:
+    """A job whose documents can be read, though there is no model to tag them with."""
+    plan = Plan.of(str(docs), size)
+    output.mkdir()
+    pq.write_table(REPEATS.empty_table(), output / "_repeated")
+    nothing = Output(output, "")
+    return Job(docs, "", plan.folder, plan.shards, nothing, Request(), DEFAULT_SCHEMA, 1)
+
+
+def test_a_shard_that_is_damaged_is_rejected_and_others_are_not(
+    good: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs.parquet"
+    write_parquet(docs, good[100:160], row_group_size=30, compression="zstd")
+    content = bytearray(docs.read_bytes())
+    content[60:400] = bytes(340)
+    docs.write_bytes(content)
+    job = job_of(docs, tmp_path / "out", 30)
+    corpus, rejects = read_shard(job, 0)
+    assert len(corpus) == 0
+    (reject,) = rejects
+    assert (reject["record"], reject["records"], reject["tagged"]) == (1, 30, False)
+    assert "docs.parquet: cut short or damaged" in reject["reason"]
+    corpus, rejects = read_shard(job, 1)
+    assert (corpus.ids, rejects) == ([record["id"] for record in good[130:160]], [])
+
+
+def test_what_a_worker_does_not_see_is_not_taken_for_broken(
+    model: Path, good: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs.parquet"
+    write_parquet(docs, good[100:130])
+    job = job_of(docs, tmp_path / "out", 30)
+    with pytest.raises(
+        MicolError, match=r"is not the same model on .*; put the model folder on a file system"
+    ):
+        tag_shard(replace(job, model=model), 0, cpus=1, gpu=None)
+    docs.unlink()
+    with pytest.raises(MicolError, match="sees no such file; put the documents on a file system that all"):
+        read_shard(job, 0)
+
+
 @pytest.mark.parametrize("size", [1, 7, 36, 37, 100, 1000])
 def test_shards_make_up_the_documents(docs: Path, size: int) -> None:
-    from micol import parquet
-    from micol.scale.tagging import IDS, Rejects
-
     plan = Plan.of(str(docs), size)
     names = [
         name

@@ -323,9 +323,11 @@ def full_disk_is_a_sentence(path: Path) -> Iterator[None]:
 
 
 def on_disk(folder: Path) -> None:
-    """Returns once the files of a folder are on the disk, and not on their way there."""
+    """Returns once the files of a folder are on the disk, and not on their way there, as ordinary files."""
     for path in folder.rglob("*"):
         if path.is_file():
+            # safetensors makes private files; a model is shared with whoever may read its folder.
+            path.chmod(0o666 & ~current_umask())
             with path.open("rb") as file:
                 os.fsync(file.fileno())
 

@@ -142,7 +142,7 @@ class Output:
     @property
     def repeated(self) -> Path:
         """Records whose id was given before: worked out once for all shards, before the first is tagged."""
-        return self.path / "_repeated.parquet"
+        return self.path / "_repeated"
 
     @property
     def rejected(self) -> Path:

@@ -116,7 +116,12 @@ def run(spark: SparkSession, job: Job, left: Sequence[int]) -> None:
     before = total - sum(len(job.shards[number].rows) for number in left)
     with Progress("tagging", total, "documents") as progress:
         progress.begin_at(before)
-        rows = watched(spark, tasks, lambda: progress.advance(before + documents.value - progress.done))
+
+        def look() -> None:
+            if fresh := before + documents.value - progress.done:
+                progress.advance(fresh)
+
+        rows = watched(spark, tasks, look)
     again = sum(row["attempt"] > 0 for row in rows)
     if again:
         say(f"{again:,} shards were begun anew, because the worker was lost that had them")

@@ -100,7 +100,7 @@ def tagger_of(model: Path, fingerprint: str, request: Request, gpu: int | None) 
 def read_shard(job: Job, number: int) -> tuple[Corpus, list[dict[str, Any]]]:
     """The documents of a shard that can be tagged, and what is wrong with others, or with a part of them."""
     shard = job.shards[number]
-    path = job.documents / shard.file
+    path = seen(job.documents / shard.file)
     layout, problems = document_layout(job.schema), Rejects(str(path))
     try:
         pieces = parquet.read(path, layout, problems, quiet=True, rows=shard.rows)
@@ -115,6 +115,16 @@ def read_shard(job: Job, number: int) -> tuple[Corpus, list[dict[str, Any]]]:
     used = set(table[LINE].to_pylist())
     rejects = [reject(shard, row, 1, why, row in used) for row, why in sorted(problems.found)]
     return Corpus(finished(table, layout), job.schema, str(path)), rejects
+
+
+def seen(path: Path) -> Path:
+    """A file that the driver has seen must not pass for a broken one where it is out of sight."""
+    if not path.is_file():
+        raise MicolError(
+            f"{path}: {socket.gethostname()} sees no such file; put the documents on a file system that all "
+            "machines see"
+        )
+    return path
 
 
 def is_passing(error: MicolError) -> bool:
@@ -140,7 +150,7 @@ def without_repeats(table: pa.Table, job: Job, number: int, problems: Rejects) -
 
 def ids_of(documents: Path, shard: Shard, number: int) -> pa.Table:
     """The ids of a shard, and where each stands; of records that have none, and of broken files, nothing."""
-    path = documents / shard.file
+    path = seen(documents / shard.file)
     try:
         pieces = parquet.read(path, IDS, Rejects(str(path)), quiet=True, rows=shard.rows)
         table = columns.concatenated(pieces, IDS.arrow)
