@@ -68,7 +68,10 @@ class Draws:
         return chains
 
     def random(self, what: str, *values: str) -> str:
-        """A random number that the seed and some values decide."""
+        """A random number that the seed and some values decide.
+
+        A remainder of it favours small ones by at most divisor / HASHES: no number of draws could tell.
+        """
         return self.engine.hash("concat(" + ", ':', ".join([f"'{self.seed}:{what}'", *values]) + ")")
 
     def drawn(self, batch: str, rounds: int) -> str:

@@ -39,6 +39,10 @@ class Duck(Engine):
             raise MicolError(
                 f"DuckDB: {reason(error)}; give it more with --memory-limit, or more disk with --scratch"
             ) from error
+        except (duckdb.ConversionException, duckdb.OutOfRangeException) as error:
+            raise MicolError(
+                "DuckDB: there are more path instances than 63 bits can count; take a shorter path"
+            ) from error
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
             raise MicolError(f"DuckDB: {reason(error)}; check the files and the space on the disk") from error
 

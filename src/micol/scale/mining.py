@@ -115,8 +115,8 @@ class Drawing:
         begin = seen = found = 0
         while begin < HASHES and not (enough is not None and found >= enough):
             likely = most
-            if enough is not None:
-                rate = found / seen if found else 1.0
+            if enough is not None and (found or not seen):
+                rate = found / seen if seen else 1.0
                 likely = min(most, int(MARGIN * (enough - found) / rate) + FEWEST)
             # Hashes are spread evenly, so a share of them is a share of the anchors.
             end = min(HASHES, begin + 1 + HASHES * likely // max(n_anchors, 1))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 USABLE = re.compile(r"string|(var)?char\(\d+\)|tinyint|smallint|int|bigint")
 LIST = re.compile(r"array<(?P<value>.*)>")
+PARTITIONS = "spark.sql.shuffle.partitions"
 REMOTE = re.compile(r"[a-zA-Z][\w+.-]+://.*")
 
 
@@ -43,7 +44,9 @@ class Spark(Engine):
         return self.spark.sql(query)
 
     def read(self, sources: Sequence[str]) -> str:
-        files = self.spark.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
+        files = self.spark.read.options(
+            recursiveFileLookup="true", pathGlobFilter="*.parquet", mergeSchema="true"
+        )
         name = self.new_name("records")
         files.parquet(*sources).selectExpr(
             "*",
@@ -138,6 +141,9 @@ class Files:
 def spark_engine(settings: Mapping[str, str], scratch: str | None = None) -> Iterator[Spark]:
     """An engine on the cluster that Spark is set up for, or else on this machine."""
     with session("micol pairs", settings) as spark:
+        if PARTITIONS not in settings and str(spark.sparkContext.master).startswith("local"):
+            # Spark's own number is that of a cluster, and on one machine costs more than it spreads.
+            spark.conf.set(PARTITIONS, str(4 * spark.sparkContext.defaultParallelism))
         engine = Spark(spark, scratch)
         try:
             yield engine
