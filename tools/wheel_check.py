@@ -37,8 +37,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wheel = built(folder / "wheels")
         bin_folder = environment(folder / "environment")
+        wheel = built(bin_folder, folder / "wheels")
         extras = f"[{options.extras}]" if options.extras else ""
         constraints = ["-c", str(ROOT / "constraints.txt")]
         run([bin_folder / "pip", "install", "--quiet", *constraints, f"{wheel}{extras}"], folder)
@@ -46,8 +46,8 @@ def main() -> None:
     print(f"{wheel.name}{extras} installs into an empty environment and works there")
 
 
-def built(folder: Path) -> Path:
-    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT], ROOT)
+def built(bin_folder: Path, folder: Path) -> Path:
+    run([bin_folder / "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT], ROOT)
     (wheel,) = folder.glob("micol-*.whl")
     return wheel
 
