@@ -125,6 +125,7 @@ def duck(memory_limit: str | None = None, scratch: str | None = None) -> Iterato
         # Not in a database file, which packs what it keeps: that takes longer than to mine.
         settings: dict[str, Any] = {"temp_directory": folder, "preserve_insertion_order": "false"}
         with duckdb.connect(config=settings) as connection:
+            connection.execute("SET enable_progress_bar = false")  # ours is shown
             if memory_limit is not None:
                 set_limit(connection, memory_limit)
             yield Duck(connection)
