@@ -26,9 +26,10 @@ from micol.cli.suggest import command as suggest
 from micol.errors import MicolError, UsageError
 from micol.scale import spark
 from micol.scale.shards import Output, Plan
-from micol.scale.tagging import IDS, REPEATS, Job, Rejects, read_shard, tag_shard
+from micol.scale.suggest import in_a_sentence
+from micol.scale.tagging import IDS, REPEATS, Job, Rejects, part_table, read_shard, tag_shard
 from micol.schema import DEFAULT_SCHEMA
-from micol.tagging import Request
+from micol.tagging import Request, Tagger
 from processes import PATIENCE, Command, invoked
 
 SIZE = 30
@@ -324,6 +325,32 @@ def test_what_a_worker_does_not_see_is_not_taken_for_broken(
     docs.unlink()
     with pytest.raises(MicolError, match="sees no such file; put the documents on a file system that all"):
         read_shard(job, 0)
+
+
+def test_reasons_are_written_as_json(model: Path, good: list[dict[str, Any]]) -> None:
+    tagger = Tagger(micol.load(model), Request(explain=True))
+    batch = micol.Corpus.from_records(good[:4])
+    rows = part_table(tagger.records(batch)[0], tagger.request).to_pylist()
+    for row in rows:
+        for label in row["labels"]:
+            label["why"] = json.loads(label["why"])
+    assert rows == tagger.records(batch)[0]
+    assert rows[0]["labels"][0]["why"]["contributions"]
+
+
+def test_pages_of_traces_become_a_sentence() -> None:
+    from pyspark.errors import PythonException
+
+    trace = 'Traceback:\n  File "x.py"\n{}\n\tat org.apache.spark.Task.run(Task.scala:147)'
+    for line, sentence in (
+        ("micol.errors.MicolError: a.parquet: gone", r"^a\.parquet: gone$"),
+        (
+            "ModuleNotFoundError: No module named 'micol'",
+            r"given up \(ModuleNotFoundError: No .*goes on from",
+        ),
+    ):
+        with pytest.raises(MicolError, match=sentence), in_a_sentence("out"):
+            raise PythonException(trace.format(line))
 
 
 @pytest.mark.parametrize("size", [1, 7, 36, 37, 100, 1000])

@@ -66,7 +66,7 @@ def tag_shard(job: Job, number: int, cpus: int, gpu: int | None) -> Made:
         tagged, told = tagger.records(batch)
         records += tagged
         tally += told
-    noted = sum(reject["tagged"] for reject in rejects)
+    noted = len({reject["record"] for reject in rejects if reject["tagged"]})
     left_out = len(shard.rows) - len(corpus)
     made = Made(job.output.run, shard, tally, tagger.text_tokens, left_out, noted)
     job.output.write(shard, part_table(records, job.request), rejects, made)
