@@ -141,7 +141,7 @@ def cpu_seconds(process: int) -> float:
 
 
 def measure(engine: str, path: str, partitions: int, folder: Path) -> dict[str, object]:
-    output = folder / "pairs.parquet"
+    output = folder / f"pairs-{engine}.parquet"
     command = [sys.executable, "-m", "micol.cli", "pairs"]
     command += [str(folder / f"part-{number}.parquet") for number in range(partitions)]
     name, _, limit = engine.partition("-")

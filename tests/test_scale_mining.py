@@ -286,6 +286,8 @@ def test_the_command_writes_a_file_or_a_folder(docs: str, tmp_path: Path) -> Non
     lines = [tuple(line.split("\t")) for line in result.stdout.splitlines()]
     assert len(set(lines)) == 30
     file, folder = tmp_path / "pairs.parquet", tmp_path / "new" / "pairs"
+    folder.parent.mkdir()
+    (folder.parent / "pairs").mkdir()
     for output in (file, folder, folder):
         said = invoked(command, *arguments, "-o", output).stderr
         assert f"30 pairs by PAP from {len({a for a, _ in lines})} of" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -198,7 +199,10 @@ def mine(
     """Draws on a relational engine."""
     from micol.pairs import why_joined_by_none
     from micol.scale.mining import Mine
+    from micol.scale.output import check_replaceable
 
+    if output is not None and engine.writes_folder(output):
+        check_replaceable(Path(output))
     found = Mine(engine, docs, path, schema, skip_bad=skip_bad)
     say_left_out(found.rejects.messages)
     if found.rejects.number > len(found.rejects.messages):

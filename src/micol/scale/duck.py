@@ -77,13 +77,15 @@ class Duck(Engine):
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.execute(query).fetchall()
 
+    def writes_folder(self, output: str) -> bool:
+        return not output.endswith(".parquet")
+
     def write(self, query: str, output: str, made_by: dict[str, str]) -> None:
-        """One file where the name ends in .parquet, otherwise a folder of files."""
         told = ", ".join(f"{key}: {literal(value)}" for key, value in made_by.items())
         metadata = f", KV_METADATA {{{told}}}" if told else ""
-        is_file = output.endswith(".parquet")
-        cut = "" if is_file else ", FILE_SIZE_BYTES '256MB'"
-        with replacing_table(output, is_folder=not is_file) as temporary:
+        is_folder = self.writes_folder(output)
+        cut = ", FILE_SIZE_BYTES '256MB'" if is_folder else ""
+        with replacing_table(output, is_folder=is_folder) as temporary:
             options = f"FORMAT parquet, COMPRESSION zstd{cut}{metadata}"
             self.execute(f"COPY ({query}) TO {literal(str(temporary))} ({options})")
 

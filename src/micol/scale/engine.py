@@ -102,6 +102,10 @@ class Engine(ABC):
         """The few rows of a query."""
 
     @abstractmethod
+    def writes_folder(self, output: str) -> bool:
+        """Whether an output of this name becomes a folder of files."""
+
+    @abstractmethod
     def write(self, query: str, output: str, made_by: dict[str, str]) -> None:
         """The rows of a query, in its order, as Parquet that appears whole or not at all."""
 

@@ -34,10 +34,9 @@ def replacing_table(output: str, *, is_folder: bool) -> Iterator[Path]:
 
 
 def check_replaceable(path: Path) -> None:
-    """A folder of Parquet files makes room for another; nothing else does."""
-    if path.is_dir() and all(is_part_of_table(child) for child in path.iterdir()):
-        return
-    if path.exists():
+    """Parquet, in a file or a folder, makes room for a folder; nothing else does."""
+    is_table = all(map(is_part_of_table, path.iterdir() if path.is_dir() else [path]))
+    if path.exists() and not is_table:
         raise MicolError(f"{path}: is there already, and is no folder of Parquet files; give another name")
 
 

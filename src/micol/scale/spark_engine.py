@@ -82,8 +82,10 @@ class Spark(Engine):
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.sql(query).collect()]
 
+    def writes_folder(self, output: str) -> bool:
+        return True
+
     def write(self, query: str, output: str, made_by: dict[str, str]) -> None:
-        """A folder of files, as Spark writes them."""
         if REMOTE.fullmatch(output):
             Files(self.spark).replace(self.sql(query), output)
             return
