@@ -16,7 +16,7 @@ from micol.scale.walks import Fan, Walks
 
 FIRST_TRIALS = 3  # for each draw
 MORE_TRIALS = 8  # times as many as before
-FEW_NODES = 1_000  # that a mean anchor leads to before the last step
+FEW_NODES = 200  # walks of a mean anchor before its last step
 
 
 class Limits(NamedTuple):
