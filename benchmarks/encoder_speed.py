@@ -22,6 +22,7 @@ import torch
 from transformers import BertConfig, BertModel
 
 from micol.rank.bi_encoder import BiEncoder
+from micol.rank.checkpoints import Checkpoints
 from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.encoder import Encoder
 from micol.rank.examples import ListExamples, PairExamples
@@ -188,7 +189,11 @@ def our_training(
         examples = ListExamples(model.framing, texts, texts, 3 * numbers, lists, targets)
         length = float(np.mean([len(text) for text in texts[: 3 * pairs]])) * 2 + 3
     with tempfile.TemporaryDirectory() as folder:
-        log = [entry for entry in fit(module, settings, examples, None, Path(folder)) if "loss" in entry]
+        log = [
+            entry
+            for entry in fit(module, settings, examples, None, Checkpoints(Path(folder)))
+            if "loss" in entry
+        ]
     # The first half of the steps compiles and warms up; each log entry is written after a step.
     first, last = log[len(log) // 2], log[-1]
     return (last["step"] - first["step"]) * batch_size / (last["seconds"] - first["seconds"]), length

@@ -18,10 +18,10 @@ from micol.errors import MicolError
 from micol.labels import LabelSpace
 from micol.pairs import Pairs
 from micol.rank.bi_encoder import BiEncoder
+from micol.rank.checkpoints import newest_checkpoint
 from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.distill import teacher_lists
 from micol.rank.encoder import Encoder
-from micol.rank.trainer import newest_checkpoint
 from micol.ranking import Ranking
 from micol.settings import resolve
 from processes import Command

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from micol.rank.trainer import is_whole, newest_checkpoint
+from micol.rank.checkpoints import is_whole, newest_checkpoint
 from processes import Command
 
 

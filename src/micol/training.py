@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,13 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 
 from micol.classify import Classifier
 from micol.corpus import Corpus
 from micol.errors import MicolError, UsageError
 from micol.evidence.choice import HiddenTitles, judge_paths, verdict
-from micol.files import replacing
 from micol.folder import ModelFolder
 from micol.labels import LabelSpace
 from micol.metapath import MetaPath
@@ -31,6 +24,7 @@ from micol.progress import say
 from micol.rank import team
 from micol.rank.base import DEFAULT_BASE, resolve_base
 from micol.rank.bi_encoder import BiEncoder
+from micol.rank.checkpoints import Checkpoints, clear_failures, kept_beside
 from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.distill import teacher_lists
 from micol.rank.encoder import Encoder, saved_pooling
@@ -85,7 +79,7 @@ def train(
         "given pairs": None if ready_pairs is None else digest(ready_pairs),
         "processes": team.size(),
     }
-    with training_folder(output, resume, run) as folder:
+    with kept_beside(output, run, resume=resume, tensorboard=tensorboard) as checkpoints:
         if init_only:
             settings = replace(settings, evidence=False)
         log: list[dict[str, Any]] = []
@@ -94,8 +88,8 @@ def train(
         else:
             pairs = pairs_for(corpus, teacher or settings) if ready_pairs is None else ready_pairs
             fit_ranker = fit_bi if architecture == "bi" else partial(fit_cross, teacher=teacher)
-            with clear_failures(folder):
-                ranker, log = fit_ranker(corpus, labels, pairs, source, settings, folder, resume, tensorboard)
+            with clear_failures(checkpoints.folder):
+                ranker, log = fit_ranker(corpus, labels, pairs, source, settings, checkpoints)
             check_numbers(ranker, labels, settings)
             record["pairs_used"] = len(pairs.anchor)
             record["final_loss"] = [entry["loss"] for entry in log if "loss" in entry][-1]
@@ -191,9 +185,7 @@ def fit_bi(
     pairs: Pairs,
     source: str,
     settings: Settings,
-    folder: Path,
-    resume: bool,
-    tensorboard: bool,
+    checkpoints: Checkpoints,
 ) -> tuple[BiEncoder, list[dict[str, Any]]]:
     """Eq. 9 on metadata pairs, with titles against abstracts mixed in where the settings ask for it."""
     torch.manual_seed(settings.seed)
@@ -206,9 +198,7 @@ def fit_bi(
         settings,
         pair_examples(encoder, corpus, training, settings),
         pair_examples(encoder, corpus, validation, settings) if validation else None,
-        folder / "bi",
-        resume=resume,
-        tensorboard=tensorboard,
+        checkpoints.of("bi"),
         what=f"training on {settings.path}",
     )
     interpolate(encoder.model, before, settings.interpolate)
@@ -267,15 +257,13 @@ def fit_cross(
     pairs: Pairs,
     source: str,
     settings: Settings,
-    folder: Path,
-    resume: bool,
-    tensorboard: bool,
+    checkpoints: Checkpoints,
     *,
     teacher: Settings | None,
 ) -> tuple[CrossEncoder, list[dict[str, Any]]]:
     """Eq. 11: against random documents as in the paper, or taught by the bi-encoder of the same pairs."""
     if teacher is not None:
-        return fit_taught_cross(corpus, labels, pairs, source, settings, teacher, folder, resume, tensorboard)
+        return fit_taught_cross(corpus, labels, pairs, source, settings, teacher, checkpoints)
     torch.manual_seed(settings.seed)
     cross = CrossEncoder.untrained(load_encoder(source, settings), settings.seed)
     training, validation = split(pairs, settings)
@@ -284,9 +272,7 @@ def fit_cross(
         settings,
         random_negatives(cross, corpus, training, settings),
         random_negatives(cross, corpus, validation, settings) if validation else None,
-        folder / "cross",
-        resume=resume,
-        tensorboard=tensorboard,
+        checkpoints.of("cross"),
         what=f"training on {settings.path}",
     )
     return cross, log
@@ -314,12 +300,10 @@ def fit_taught_cross(
     source: str,
     settings: Settings,
     teacher_settings: Settings,
-    folder: Path,
-    resume: bool,
-    tensorboard: bool,
+    checkpoints: Checkpoints,
 ) -> tuple[CrossEncoder, list[dict[str, Any]]]:
     """A bi-encoder learns from the pairs and teaches the cross-encoder to rank candidate labels."""
-    teacher, _ = fit_bi(corpus, labels, pairs, source, teacher_settings, folder, resume, tensorboard)
+    teacher, _ = fit_bi(corpus, labels, pairs, source, teacher_settings, checkpoints)
     documents = np.random.default_rng((settings.seed, 3)).permutation(len(corpus))[: settings.pairs]
     texts = corpus.texts(documents)
     documents_of, lists, targets = teacher_lists(teacher, texts, labels, settings)
@@ -334,9 +318,7 @@ def fit_taught_cross(
         settings,
         examples,
         None,
-        folder / "cross",
-        resume=resume,
-        tensorboard=tensorboard,
+        checkpoints.of("cross"),
         what="training the cross-encoder",
     )
     return cross, log
@@ -357,67 +339,5 @@ def check_numbers(ranker: BiEncoder | CrossEncoder, labels: LabelSpace, settings
         )
 
 
-@contextmanager
-def training_folder(output: str | Path | None, resume: bool, run: dict[str, Any]) -> Iterator[Path]:
-    """Where checkpoints live while training runs: beside the output, and gone once the model is saved."""
-    if output is None:
-        with tempfile.TemporaryDirectory(prefix="micol-training-") as name:
-            yield Path(name)
-        return
-    folder = Path(f"{Path(output)}.training")
-    if team.is_leader():
-        if folder.exists() and not resume:
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        check_same_run(folder, run)
-    team.wait()
-    try:
-        yield folder
-    except BaseException:
-        if team.is_leader() and not any(folder.glob("*/checkpoint-*")):
-            shutil.rmtree(folder)
-        raise
-    if team.is_leader():
-        shutil.rmtree(folder)
-
-
-def check_same_run(folder: Path, run: dict[str, Any]) -> None:
-    """Only what was begun with the same data and settings can be gone on with."""
-    path = folder / "run.json"
-    if not path.is_file():
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(run, indent=2), encoding="utf-8")
-        return
-    begun = json.loads(path.read_text(encoding="utf-8"))
-    for name, value in run.items():
-        if begun.get(name) != value:
-            raise MicolError(
-                f"{folder}: was begun with {name} = {begun.get(name)!r}, now it is {value!r}; "
-                "resume with what it was begun with, or train anew without --resume"
-            )
-
-
 def digest(pairs: Pairs) -> str:
     return hashlib.sha256(pairs.anchor.tobytes() + pairs.positive.tobytes()).hexdigest()
-
-
-@contextmanager
-def clear_failures(folder: Path) -> Iterator[None]:
-    """Turns a full disk or a full device into a sentence."""
-    try:
-        yield
-    except torch.cuda.OutOfMemoryError as error:
-        raise MicolError(
-            "the device has too little memory for this batch; lower batch_size, or set gradient_cache"
-        ) from error
-    except (OSError, SafetensorError) as error:
-        raise MicolError(
-            f"{folder}: a checkpoint could not be written ({error}); free disk space, then --resume"
-        ) from error
-    except RuntimeError as error:
-        # torch has no type of its own for a checkpoint that it fails to write.
-        if not any(writer in str(error) for writer in ("PytorchStreamWriter", "inline_container")):
-            raise
-        raise MicolError(
-            f"{folder}: a checkpoint could not be written; free disk space, then --resume"
-        ) from error

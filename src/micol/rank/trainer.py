@@ -6,16 +6,13 @@ batch (sequences laid end to end), the order of examples, the losses, and the pr
 
 from __future__ import annotations
 
-import json
 import math
 import time
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch.utils.data import Dataset, Sampler
 from transformers import (
     PrinterCallback,
@@ -31,6 +28,7 @@ from micol.errors import MicolError
 from micol.progress import Progress
 from micol.rank import team
 from micol.rank.bi_encoder import pool
+from micol.rank.checkpoints import Checkpoints
 from micol.rank.dropout import hash_dropout
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
@@ -253,10 +251,8 @@ def fit(
     settings: Settings,
     train: Examples,
     validation: Examples | None,
-    checkpoints: Path,
+    checkpoints: Checkpoints,
     *,
-    resume: bool = False,
-    tensorboard: bool = False,
     what: str = "training",
 ) -> list[dict[str, Any]]:
     """Trains the module in place and returns the log: steps with their losses and times."""
@@ -265,7 +261,7 @@ def fit(
     every = max(1, math.ceil(steps / max(settings.checkpoints, 1)))
     choose_best = settings.keep_best and settings.checkpoints > 0 and validation is not None
     arguments = TrainingArguments(
-        output_dir=str(checkpoints),
+        output_dir=str(checkpoints.folder),
         per_device_train_batch_size=team.share_of(settings.batch_size),
         per_device_eval_batch_size=settings.batch_size,
         num_train_epochs=settings.epochs,
@@ -310,20 +306,18 @@ def fit(
         module, settings, train, validation, args=arguments, callbacks=[ShowProgress(what)]
     )
     trainer.remove_callback(PrinterCallback)
-    if tensorboard and team.is_leader():
-        trainer.add_callback(tensorboard_logs(checkpoints))
-    start = newest_checkpoint(checkpoints) if resume else None
+    if checkpoints.tensorboard and team.is_leader():
+        trainer.add_callback(tensorboard_logs(checkpoints.logs))
+    start = checkpoints.newest()
     trainer.train(resume_from_checkpoint=str(start) if start else None)
     return list(trainer.state.log_history)
 
 
-def tensorboard_logs(checkpoints: Path) -> TrainerCallback:
-    """Logs in MODEL.tensorboard/bi where the checkpoints are in MODEL.training/bi: they outlive them."""
+def tensorboard_logs(folder: Path) -> TrainerCallback:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise MicolError('TensorBoard is not installed; pip install "micol[tensorboard]"') from None
-    folder = checkpoints.parent.with_suffix(".tensorboard") / checkpoints.name
     return TensorBoardCallback(SummaryWriter(str(folder)))
 
 
@@ -337,29 +331,3 @@ def keep_residuals_narrow(model: torch.nn.Module) -> None:
 def narrow(_: torch.nn.Module, __: Any, out: torch.Tensor) -> torch.Tensor:
     kind = out.device.type
     return out.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else out
-
-
-def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that is whole: a process killed while writing leaves one that is not."""
-    numbered = [
-        (int(path.name.removeprefix("checkpoint-")), path)
-        for path in folder.glob("checkpoint-*")
-        if path.name.removeprefix("checkpoint-").isdigit()
-    ]
-    return next((path for _, path in sorted(numbered, reverse=True) if is_whole(path)), None)
-
-
-def is_whole(checkpoint: Path) -> bool:
-    try:
-        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-        with safe_open(checkpoint / "model.safetensors", framework="pt") as weights:
-            weights.keys()
-        random_states = list(checkpoint.glob("rng_state*.pth"))
-        if len(random_states) != team.size():
-            return False
-        for path in (checkpoint / "optimizer.pt", checkpoint / "scheduler.pt", *random_states):
-            # The directory of a zip archive stands at its end, so a cut-off file has none.
-            zipfile.ZipFile(path).close()
-    except (OSError, ValueError, SafetensorError, zipfile.BadZipFile):
-        return False
-    return True
