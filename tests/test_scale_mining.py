@@ -31,6 +31,7 @@ from micol.cli.pairs import command
 from micol.corpus import Corpus
 from micol.errors import MicolError, UsageError
 from micol.metapath import MetaPath
+from micol.scale import walks
 from micol.scale.draws import Draws
 from micol.scale.duck import Duck, duck
 from micol.scale.mining import Mine
@@ -110,6 +111,17 @@ def test_the_order_of_rows_files_threads_and_batches_make_no_difference(
             drawn.append(engine.rows(Mine(engine, [source], text, SCHEMA).draw(40, 9, SOME_TRIALS).query))
         assert drawn[0] == drawn[1]
         assert drawn[0] != engine.rows(Mine(engine, [docs], text, SCHEMA).draw(40, 10, SOME_TRIALS).query)
+
+
+def test_hubs_make_no_difference(engine: Duck, docs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs are held against each other from the end that is no hub."""
+    for text in ("P<-P->P", "P<-(PP)->P", "P<-(PP)->P|P<-PAP", "P<-(PP)->P->P"):
+        drawn = []
+        for hub in (1, 1_000):
+            monkeypatch.setattr(walks, "HUB", hub)
+            drawn.append(engine.rows(Mine(engine, [docs], text, SCHEMA).draw(40, 9, SOME_TRIALS).query))
+        assert len(drawn[0]) > 5
+        assert drawn[0] == drawn[1]
 
 
 # Document d shares a rare author with one document and prolific ones with many, some of them both.

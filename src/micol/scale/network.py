@@ -20,6 +20,10 @@ class Relation(NamedTuple):
     source: str
     target: str
 
+    @property
+    def reversed(self) -> Relation:
+        return Relation(self.table, self.target, self.source)
+
 
 @dataclass(frozen=True)
 class Network:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from micol.metapath import Hop, Step
-from micol.scale.network import Relation
 from micol.scale.walks import Fan, Walks
 
 Random = Callable[..., str]
@@ -145,11 +144,11 @@ class Proposals:
             if isinstance(step, Hop):
                 place += 1
                 continue
-            into, out_of = Relation(fan.entries[place], "a", "b"), self.walks.edges([step])[1].hop
+            proposer = self.walks.proposer(step)
             begin, end = f"n{place}", f"n{place + 2}"
             pairs = self.engine.keep("pairs", f"SELECT DISTINCT {begin} AS a, {end} AS b FROM {trials}")
-            pairs = self.walks.meeting(pairs, step, known=self.walks.proposer(step))
-            shared = self.walks.shared(pairs, into, self.walks.network.relation(out_of))
+            pairs = self.walks.meeting(pairs, step, known=proposer)
+            shared = self.walks.shared(pairs, proposer, fan.entries[place])
             others = columns("t", [f"n{node}" for node in range(len(fan.entries) + 2)])
             trials = self.engine.keep(
                 "trials",

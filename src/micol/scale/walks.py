@@ -6,11 +6,14 @@ few rows to what they are linked with; documents are never joined with documents
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from micol.metapath import Hop, Shared, Step
 from micol.scale.network import Network, Relation
+
+# A node with more edges than this is not listed with all of them for the sake of one pair.
+HUB = 1_000
 
 
 class Edge(NamedTuple):
@@ -133,13 +136,53 @@ class Walks:
         """Of pairs (a, b) those that share enough along every branch; along one, they are known to share."""
         for branch in step:
             if branch != known or branch.least > 1:
-                into, out_of = self.network.relation(branch.into), self.network.relation(branch.out_of)
-                shared = self.shared(pairs, into, out_of)
+                shared = self.shared(pairs, branch)
                 pairs = self.engine.keep("meeting", f"SELECT a, b FROM {shared} WHERE n >= {branch.least}")
         return pairs
 
-    def shared(self, pairs: str, into: Relation, out_of: Relation) -> str:
-        """How many nodes (n) lie between the two of each pair, where there are any."""
+    def shared(self, pairs: str, branch: Shared, entries: str | None = None) -> str:
+        """How many nodes (n) lie between the two of each pair, where there are any.
+
+        entries: the edges (a, b) into those nodes, where not all of them count.
+        """
+        into, out_of = self.network.relation(branch.into), self.network.relation(branch.out_of)
+        if entries is not None:
+            into = Relation(entries, "a", "b")
+        return self.from_either_end(
+            pairs,
+            branch.into,
+            lambda some: self.between(some, into, out_of),
+            lambda some: self.between(some, out_of.reversed, into.reversed),
+        )
+
+    def from_either_end(
+        self, pairs: str, hop: Hop, ahead: Callable[[str], str], back: Callable[[str], str]
+    ) -> str:
+        """Counts (a, b, n) for pairs: ahead from a, but for those whose a is a hub, back from b.
+
+        Along a field a document leads to no more than its record holds; against it, to any number of others.
+        """
+        relation = self.network.relation(hop)
+        if hop.forward:
+            return ahead(pairs)
+        hubs = self.engine.keep(
+            "hubs",
+            f"SELECT node FROM {self.degrees(relation, self.distinct(pairs, 'a'))} WHERE degree > {HUB}",
+        )
+        if not self.engine.count(hubs):
+            return ahead(pairs)
+        others = self.engine.keep(
+            "pairs", f"SELECT p.a, p.b FROM {pairs} p ANTI JOIN {hubs} h ON h.node = p.a"
+        )
+        turned = self.engine.keep(
+            "pairs", f"SELECT p.b AS a, p.a AS b FROM {pairs} p SEMI JOIN {hubs} h ON h.node = p.a"
+        )
+        return self.engine.view(
+            "counts",
+            f"SELECT a, b, n FROM {ahead(others)} UNION ALL SELECT b AS a, a AS b, n FROM {back(turned)}",
+        )
+
+    def between(self, pairs: str, into: Relation, out_of: Relation) -> str:
         # The nodes of a first: joined with those of b alone, a hub would bring all that it has.
         between = self.engine.keep(
             "between",
@@ -154,11 +197,20 @@ class Walks:
         )
 
     def joined(self, pairs: str, chain: Sequence[Step]) -> str:
-        """How many walks (n) along a chain lead from a to b, for those pairs (a, b) where there are any.
+        """How many walks (n) along a chain lead from a to b, for those pairs (a, b) where there are any."""
+        first = chain[0]
+        if len(chain) != 2 or not isinstance(first, Hop):
+            return self.joined_at(self.middle(pairs, chain), pairs, chain)
+        back = [reverse(step) for step in reversed(chain)]
+        return self.from_either_end(
+            pairs,
+            first,
+            lambda some: self.joined_at(1, some, chain),
+            lambda some: self.joined_at(1, some, back),
+        )
 
-        Walks from a and walks back from b are held against each other at one step between them.
-        """
-        middle = self.middle(pairs, chain)
+    def joined_at(self, middle: int, pairs: str, chain: Sequence[Step]) -> str:
+        """The same by walks from a and walks back from b, held against each other at a step between them."""
         ahead = self.walked(self.starts(pairs, "a"), chain[:middle])
         back = self.walked(self.starts(pairs, "b"), [reverse(step) for step in reversed(chain[middle + 1 :])])
         ends = self.engine.keep(
@@ -186,9 +238,8 @@ class Walks:
 
     def middle(self, pairs: str, chain: Sequence[Step]) -> int:
         """The step at which the fewest walks meet."""
-        if len(chain) <= 2:
-            # Anchors are drawn uniformly, so few of them are hubs; where a draw leads, hubs are common.
-            return len(chain) - 1
+        if len(chain) == 1:
+            return 0
         back = [reverse(step) for step in reversed(chain)]
         costs = []
         for place in range(len(chain)):
