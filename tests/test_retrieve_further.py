@@ -64,6 +64,12 @@ def test_they_rank_below_what_was_found_before() -> None:
     assert more.exact is found.exact
 
 
+def test_every_run_sums_in_the_same_order() -> None:
+    """Sets of strings have another order in each process."""
+    number = retriever("trigrams", LABELS).number  # type: ignore[attr-defined]
+    assert list(number) == sorted(number)
+
+
 def test_at_most_so_many() -> None:
     found = retriever("trigrams", LABELS).search(["neural network photosynthesis web"], 2)
     assert len(found.row(0)[0]) == 2

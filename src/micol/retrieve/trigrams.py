@@ -26,10 +26,9 @@ class Trigrams:
 
     def __init__(self, labels: LabelSpace) -> None:
         self.label_of_name = np.repeat(np.arange(len(labels)), [len(names) for names in labels.names])
-        self.number: dict[str, int] = {}
         names = [trigrams(name) for name in chain.from_iterable(labels.names)]
-        for part in chain.from_iterable(names):
-            self.number.setdefault(part, len(self.number))
+        # In one order on every run, for the order of a sum decides its last digit.
+        self.number = {part: place for place, part in enumerate(sorted(set().union(*names)))}
         held = self.matrix(names)
         # What few names have tells more.
         rarity = np.log1p(len(names) / (1 + held.sum(axis=0)))
