@@ -95,7 +95,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.environment = {"OMP_NUM_THREADS": "2"}
+        self.environment: dict[str, str] = {}
         self.port = free_port()
         self.server: CONTEXT.Process | None = None
 
