@@ -147,7 +147,9 @@ class Proposals:
             proposer = self.walks.proposer(step)
             begin, end = f"n{place}", f"n{place + 2}"
             pairs = self.engine.keep("pairs", f"SELECT DISTINCT {begin} AS a, {end} AS b FROM {trials}")
-            pairs = self.walks.meeting(pairs, step, known=proposer)
+            # One node they share along the proposer: the one by which they were drawn.
+            unknown = [branch for branch in step if branch != proposer or branch.least > 1]
+            pairs = self.walks.meeting(pairs, unknown)
             shared = self.walks.shared(pairs, proposer, fan.entries[place])
             others = columns("t", [f"n{node}" for node in range(len(fan.entries) + 2)])
             trials = self.engine.keep(

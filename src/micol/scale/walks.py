@@ -23,6 +23,13 @@ class Edge(NamedTuple):
     spared: int = 0
 
 
+class Entries(NamedTuple):
+    """Edges (a, b) that a walk takes, and those that it leaves alone."""
+
+    walked: str
+    spared: str | None
+
+
 def reverse(step: Step) -> Step:
     """The step from its end to its beginning."""
     if isinstance(step, Hop):
@@ -73,22 +80,24 @@ class Walks:
                 found += [Edge(branch.into, branch.least - 1), Edge(branch.out_of)]
         return found
 
-    def entries(self, nodes: str, edge: Edge, then: Relation | None) -> str:
-        """The edges (a, b) from some nodes; `then` is where the walk goes on, and tells which are large."""
+    def entries(self, nodes: str, edge: Edge, then: Relation) -> Entries:
+        """The edges (a, b) from some nodes; where the walk goes on (`then`) tells which b are large."""
         relation = self.network.relation(edge.hop)
         entries = self.engine.keep(
             "entries",
             f"SELECT r.{relation.source} AS a, r.{relation.target} AS b FROM {relation.table} r "
             f"SEMI JOIN {nodes} n ON r.{relation.source} = n.node",
         )
-        if not edge.spared or then is None:
-            return entries
-        degrees = self.degrees(then, self.distinct(entries, "b"))
-        return self.engine.keep(
-            "entries",
-            "SELECT a, b FROM (SELECT e.a, e.b, "
-            "row_number() OVER (PARTITION BY e.a ORDER BY d.weight DESC, e.b) AS place "
-            f"FROM {entries} e JOIN {degrees} d ON e.b = d.node) t WHERE place > {edge.spared}",
+        if not edge.spared:
+            return Entries(entries, None)
+        ranked = self.engine.keep(
+            "ranked",
+            "SELECT e.a, e.b, row_number() OVER (PARTITION BY e.a ORDER BY d.weight DESC, e.b) AS place "
+            f"FROM {entries} e JOIN {self.degrees(then, self.distinct(entries, 'b'))} d ON e.b = d.node",
+        )
+        return Entries(
+            self.engine.view("entries", f"SELECT a, b FROM {ranked} WHERE place > {edge.spared}"),
+            self.engine.view("spared", f"SELECT a, b FROM {ranked} WHERE place <= {edge.spared}"),
         )
 
     def distinct(self, table: str, column: str) -> str:
@@ -121,23 +130,32 @@ class Walks:
         return level
 
     def met(self, nodes: str, step: tuple[Shared, ...], to_documents: bool = False) -> Relation:
-        """The relation of a meta-graph from some nodes: found along one branch, held against all."""
+        """The relation of a meta-graph from some nodes: found along one branch, held against the others."""
         into, out_of = self.edges([step])
         then = self.network.relation(out_of.hop, ends=to_documents)
         entries = self.entries(nodes, into, then)
         pairs = self.engine.keep(
-            "candidates",
-            f"SELECT DISTINCT e.a, r.{then.target} AS b FROM {entries} e "
-            f"JOIN {then.table} r ON r.{then.source} = e.b",
+            "found",
+            f"SELECT e.a, r.{then.target} AS b, count(*) AS n FROM {entries.walked} e JOIN {then.table} r "
+            f"ON r.{then.source} = e.b GROUP BY e.a, r.{then.target}",
         )
-        return Relation(self.meeting(pairs, step, known=self.proposer(step)), "a", "b")
+        proposer = self.proposer(step)
+        if entries.spared is not None:
+            # What they share beyond that, of the few largest nodes, is looked up for each pair.
+            more = self.between(pairs, Relation(entries.spared, "a", "b"), then)
+            pairs = self.engine.keep(
+                "found",
+                f"SELECT p.a, p.b FROM {pairs} p LEFT JOIN {more} m ON m.a = p.a AND m.b = p.b "
+                f"WHERE p.n + coalesce(m.n, 0) >= {proposer.least}",
+            )
+        others = [branch for branch in step if branch != proposer]
+        return Relation(self.meeting(pairs, others), "a", "b")
 
-    def meeting(self, pairs: str, step: tuple[Shared, ...], known: Shared | None = None) -> str:
-        """Of pairs (a, b) those that share enough along every branch; along one, they are known to share."""
-        for branch in step:
-            if branch != known or branch.least > 1:
-                shared = self.shared(pairs, branch)
-                pairs = self.engine.keep("meeting", f"SELECT a, b FROM {shared} WHERE n >= {branch.least}")
+    def meeting(self, pairs: str, branches: Sequence[Shared]) -> str:
+        """Of pairs (a, b) those that share enough nodes along every one of some branches."""
+        for branch in branches:
+            shared = self.shared(pairs, branch)
+            pairs = self.engine.keep("meeting", f"SELECT a, b FROM {shared} WHERE n >= {branch.least}")
         return pairs
 
     def shared(self, pairs: str, branch: Shared, entries: str | None = None) -> str:
@@ -264,7 +282,7 @@ class Walks:
         entries: list[str] = []
         nodes = starts
         for edge, then in zip(edges, relations[1:]):
-            entries.append(self.entries(nodes, edge, then))
+            entries.append(self.entries(nodes, edge, then).walked)
             nodes = self.distinct(entries[-1], "b")
         weights = [self.degrees(relations[-1], nodes)]
         for table in reversed(entries):
