@@ -37,7 +37,9 @@ class Tagging:
     """Documents a second, of about 100 tokens, where nothing else is said."""
 
     two_cores: float
-    core: float  # a second of the processor, whatever of it others had meanwhile
+    # By the processor's seconds, whatever others had of them meanwhile: one worker, and one of two.
+    core: float
+    core_alone_on_spark: float
     core_on_spark: float
     start: float  # seconds
     worker: float  # gigabytes
@@ -57,6 +59,7 @@ class Tagging:
         return cls(
             TEST_DOCUMENTS / on_cpu()["tagging_seconds"],
             ways["embedded", 1]["documents_per_cpu_second"],
+            ways["spark", 1]["documents_per_cpu_second"],
             spark["documents_per_cpu_second"],
             spark["start_cpu_seconds"],
             spark["gigabytes_a_process"],
@@ -76,9 +79,15 @@ class Tagging:
         )
         yield (
             "the same, in one run",
-            "embedded / Spark",
-            f"{self.core:.0f} / {self.core_on_spark:.0f} documents a CPU second; Spark takes "
-            f"{self.start:.0f} CPU s to start with two workers of {self.worker:.1f} GB",
+            "one core, embedded / Spark",
+            f"{self.core:.0f} / {self.core_alone_on_spark:.0f} documents a CPU second",
+            "tagging_scale",
+        )
+        yield (
+            "the same",
+            "two cores, Spark",
+            f"{self.core_on_spark:.0f} documents a CPU second, after {self.start:.0f} CPU s to start; "
+            f"{self.worker:.1f} GB a worker",
             "tagging_scale",
         )
         yield (
@@ -233,9 +242,17 @@ class Mining:
             "mining_scale",
         )
 
+    @property
+    def more(self) -> float:
+        """How many times as many references there are as in the network that was tried."""
+        return REFERENCES / WORKS / REFERENCES_TRIED if "->" in self.path else 1.0
+
+    def hours(self) -> float:
+        return (max(self.fixed, 0) + self.each * WORKS * self.more) / HOUR
+
     def estimated_row(self) -> tuple[str, ...]:
-        more = REFERENCES / WORKS / REFERENCES_TRIED if "->" in self.path else 1.0
-        hours = (max(self.fixed, 0) + self.each * WORKS * more) / HOUR
+        more = self.more
+        hours = self.hours()
         denser = f" x {more:.1f} for more references" if more > 1 else ""
         return (
             f"50,000 pairs by `{self.path}`",
@@ -266,7 +283,21 @@ def tables() -> str:
             f"### Computed: {millions(WORKS)} works, {millions(REFERENCES)} references",
             *lines(("step", "arithmetic", "work", "for instance"), estimated),
             "",
+            conclusion(tagging, on_spark),
+            "",
         ]
+    )
+
+
+def conclusion(tagging: Tagging, mining: list[Mining]) -> str:
+    drawing = sum(one.hours() for one in mining)
+    on_cores = WORKS / tagging.core_on_spark * tagging.longer / HOUR + drawing
+    gpu_hours = WORKS / tagging.gpu * tagging.longer / HOUR
+    return (
+        f"So OpenAlex, if each of its texts had 256 tokens, would take {MACHINES} machines of {CORES} cores "
+        f"about {on_cores / (MACHINES * CORES):.0f} hours, or {GPUS} GPUs "
+        f"about {gpu_hours / GPUS:.0f}: nearly all of it for tagging, {drawing:.1f} core hours for pairs by "
+        f"{len(mining)} paths."
     )
 
 
