@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 import micol
@@ -18,6 +19,7 @@ from micol.card import model_card
 from micol.errors import UsageError
 from micol.folder import ModelFolder
 from micol.hub import model_path, push
+from serving import STARTED
 
 NAME = "library/subjects"
 
@@ -80,6 +82,27 @@ def test_a_model_goes_to_the_hub_and_comes_back(
     kept = run(["labels", NAME, "list"], tmp_path, HF_HUB_OFFLINE="1")
     assert kept.returncode == 0, kept.stderr
     assert "even group" in kept.stdout
+    labels_cannot_be_changed(tmp_path)
+
+
+def labels_cannot_be_changed(folder: Path) -> None:
+    """The server does not edit what the hub's client keeps."""
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "micol.cli", "serve", NAME, "--port", "0"],
+        cwd=folder, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "HF_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    try:
+        assert serving.stderr is not None
+        (address,) = STARTED.findall(next(line for line in serving.stderr if STARTED.search(line)))
+        assert "from the hub cannot be changed" in next(serving.stderr)
+        refused = httpx.Client(transport=httpx.HTTPTransport(retries=10)).post(
+            f"{address}/v1/labels", json={"labels": [{"id": "x", "names": ["x"]}]}
+        )
+        assert refused.status_code == 403, refused.text
+    finally:
+        serving.terminate()
+        assert serving.wait(60) == 0
 
 
 @pytest.mark.slow

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ from click.testing import CliRunner
 import micol
 import world
 from micol.cli import cli
-from serving import Server, Start
+from processes import PATIENCE, Command
+from serving import STARTED, Server, Start
 
 DOCUMENTS = world.documents(30, seed=3, first=500)
 DOCUMENT = DOCUMENTS[0]
@@ -35,6 +39,15 @@ def problem(answer: httpx.Response, status: int) -> str:
     assert "/tmp" not in detail
     assert "Traceback" not in detail
     return detail
+
+
+def test_told_to_stop_before_it_answers(served_model: Path, tmp_path: Path) -> None:
+    starting = Command(["serve", served_model, "--port", 0], tmp_path)
+    deadline = time.monotonic() + PATIENCE
+    while not STARTED.search(starting.output):
+        assert time.monotonic() < deadline, starting.output
+    os.kill(starting.process.pid or 0, signal.SIGTERM)
+    assert starting.wait() == 0, starting.output
 
 
 def test_suggests_what_the_classifier_does(server: Server, served_model: Path) -> None:

@@ -201,11 +201,12 @@ def test_beyond_this_machine_only_with_a_token(host: str, expected: bool) -> Non
     assert is_loopback(host) is expected
     assert Changes(None, is_loopback(host)).kind == ("open" if expected else "off")
     assert Changes(TOKEN, is_loopback(host)).kind == "token"
+    assert Changes(TOKEN, is_loopback(host), is_fetched=True).kind == "off"
     assert host_check(host)("attacker.example") is not expected
 
 
 def test_off_over_the_network(start: Start) -> None:
     server = start("--host", "0.0.0.0")
     assert "cannot be changed" in problem(add(server, {"id": "x", "names": ["x"]}), 403)
-    assert "not changed" in server.command.output
+    assert "cannot be changed over the network" in server.command.output
     assert server.suggest({"title": world.words_of(0)[0]})[0]["labels"]

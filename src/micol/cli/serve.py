@@ -77,7 +77,8 @@ def command(
     from micol.schema import Schema
 
     folder = model_path(model_folder)
-    if folder != Path(model_folder):
+    is_fetched = folder != Path(model_folder)
+    if is_fetched:
         # The hub's cache names folders by commits.
         name = name or Path(model_folder).name
     ModelFolder(folder).read_config()
@@ -100,7 +101,7 @@ def command(
         ) from None
     waiting = max(Limits.waiting, 4 * max_documents)
     limits = Limits(max_body << 20, max_characters, max_documents, waiting, max_batch, max_seconds)
-    options = Options(host, name or "", language, token, allow_origin, schema, limits)
+    options = Options(host, name or "", language, token, is_fetched, allow_origin, schema, limits)
 
     serve(folder, options, port, partial(corpus_of, docs, schema, skip_bad) if docs else None)
 

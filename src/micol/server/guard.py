@@ -42,27 +42,38 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Changes:
-    """Who may change labels: whoever has the token; without one, anybody on this machine."""
+    """Who may change labels: whoever has the token; without one, anybody on this machine.
+
+    Nobody changes those of a model of the hub: its copy here is replaced when the hub's changes.
+    """
 
     token: str | None
     is_local: bool
+    is_fetched: bool = False
 
     @property
     def kind(self) -> str:
+        if self.is_fetched:
+            return "off"
         if self.token is not None:
             return "token"
         return "open" if self.is_local else "off"
+
+    @property
+    def why_off(self) -> str:
+        if self.is_fetched:
+            return "labels of a model from the hub cannot be changed; copy it to a folder, and serve that"
+        return (
+            "labels cannot be changed over the network: the server was started without a token "
+            "(see `micol serve --help`)"
+        )
 
     def check(self, request: Request) -> None:
         origin = request.headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
             raise RequestError(403, "labels cannot be changed from another site's page")
         if self.kind == "off":
-            raise RequestError(
-                403,
-                "labels cannot be changed over the network: the server was started without a token "
-                "(see `micol serve --help`)",
-            )
+            raise RequestError(403, self.why_off)
         if self.token is None:
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

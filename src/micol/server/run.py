@@ -36,14 +36,19 @@ def serve(folder: Path, options: Options, port: int, corpus: Callable[[], Corpus
     )
     say(f"micol: {service.name}, {len(service.state.labels):,} labels, at {address(listener)}")
     if service.changes.kind == "off":
-        say("micol: labels can be read but not changed: give a token to allow changes over the network")
+        say(f"micol: {service.changes.why_off}")
+    server = uvicorn.Server(config)
+
+    def stop(number: int, frame: object) -> None:
+        server.should_exit = True
+
     for wanted in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn acts on these itself, then raises them again: but being told to stop is no failure.
-        signal.signal(wanted, lambda number, frame: None)
+        # uvicorn acts on these itself once it runs, then raises them again: being told to stop is no failure.
+        signal.signal(wanted, stop)
     # What was loaded stays: the collector need not look through a million objects while requests wait.
     gc.collect()
     gc.freeze()
-    uvicorn.Server(config).run(sockets=[listener])
+    server.run(sockets=[listener])
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -31,6 +31,7 @@ class Options:
     name: str = ""  # what Annif's clients call the project; the folder's name if empty
     language: str = "en"  # of the labels, as Annif's clients are told
     token: str | None = None
+    is_fetched: bool = False  # whether the model is the hub's, and the folder a copy in the cache
     allow_origins: tuple[str, ...] = ()
     schema: Schema = field(default_factory=lambda: DEFAULT_SCHEMA)
     limits: Limits = field(default_factory=Limits)
@@ -50,7 +51,7 @@ class Service:
         self.current = Current(State(classifier))
         self.batcher = Batcher(self.metrics, options.limits.waiting, options.limits.together)
         self.editor = LabelEditor(folder, self.current, self.batcher, self.metrics)
-        self.changes = Changes(options.token, is_loopback(options.host))
+        self.changes = Changes(options.token, is_loopback(options.host), options.is_fetched)
         self.name = options.name or folder.resolve().name
         self.modified = datetime.fromtimestamp((folder / "config.toml").stat().st_mtime, UTC)
         self.metrics.gauges["micol_labels"] = ("Labels of the model.", lambda: len(self.state.labels))
