@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
 import world
-from micol.rank.encoder import Encoder, batches_by_length
+from micol.rank.encoder import Encoder, batches_by_length, even_batches
 from micol.rank.packing import pack, slice_sequences
 
 TEXTS = [f"{record['title']} {record['abstract']}" for record in world.documents(24)[:9]]
@@ -93,3 +95,16 @@ def test_batches_by_length_hold_each_position_once_within_the_budget() -> None:
     assert sorted(np.concatenate(batches)) == list(range(500))
     assert max(lengths[batch].sum() for batch in batches) <= 256
     assert next(batches_by_length(np.array([300, 10]), 256)).tolist() == [0]
+
+
+@given(st.lists(st.integers(2, 300), max_size=60), st.integers(1, 8), st.integers(100, 2_000))
+def test_every_core_has_as_much_to_do(lengths: list[int], cores: int, budget: int) -> None:
+    texts = np.array(lengths, dtype=np.int64)
+    batches = list(even_batches(texts, budget, cores))
+    assert sorted(position for batch in batches for position in batch) == list(range(len(texts)))
+    tokens = [int(texts[batch].sum()) for batch in batches]
+    longest = max(lengths, default=0)
+    assert all(count <= budget + longest for count in tokens)
+    # Where texts are short against a batch, no core waits for longer than a text takes.
+    share = sum(lengths) / (cores * max(1, -(-sum(lengths) // (cores * budget))))
+    assert all(abs(count - share) <= longest for count in tokens)

@@ -175,8 +175,7 @@ class Encoder:
         most = INFERENCE_TOKENS[self.device.type]
         if self.device.type != "cpu":
             return map(infer, batches_by_length(lengths, most))
-        share = math.ceil(lengths.sum() / torch.get_num_threads())  # a few texts are for all cores, too
-        return on_every_core(infer, batches_by_length(lengths, min(share, most)))
+        return on_every_core(infer, even_batches(lengths, most, torch.get_num_threads()))
 
     @contextmanager
     def inference(self) -> Iterator[None]:
@@ -209,6 +208,20 @@ def batches_by_length(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
         tokens += lengths[position]
     if start < len(order):
         yield order[start:]
+
+
+def even_batches(lengths: np.ndarray, budget: int, cores: int) -> Iterator[np.ndarray]:
+    """Positions in batches of about as many tokens each, longest first, as many batches for every core.
+
+    The last text of a batch may exceed the budget: an odd one left over would keep the other cores waiting.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    ends = np.cumsum(lengths[order])
+    total = int(ends[-1]) if len(ends) else 0
+    count = cores * math.ceil(total / (cores * budget))
+    middles = ends - lengths[order] / 2
+    cuts = np.searchsorted(middles, total * np.arange(1, count) / max(count, 1))
+    return (batch for batch in np.split(order, cuts) if len(batch))
 
 
 def saved_pooling(source: str | Path) -> str | None:
