@@ -9,6 +9,7 @@ import pytest
 
 from micol import Corpus, MicolError
 
+FORMATS = ["docs.jsonl", "docs.jsonl.gz", "docs.jsonl.zst", "docs.parquet"]
 RECORDS = [
     {"id": "d1", "title": "One", "abstract": "First.", "authors": ["a1", "a2"], "venue": "WWW"},
     {"id": "d2", "title": "Two", "authors": ["a2"], "references": ["d1", "x9"], "labels": ["l1", "l2"]},

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from document_files import RECORDS, lines, message_of, written
+from document_files import FORMATS, RECORDS, lines, message_of, written
 from micol import Corpus, Document, MicolError, Schema, columns, jsonl
 from micol.errors import UsageError
 from micol.schema import DEFAULT_SCHEMA
@@ -140,8 +140,6 @@ def test_the_original_release_is_read_as_it_is(tmp_path):
 
 
 # --- files ----------------------------------------------------------------------------------------------
-
-FORMATS = ["docs.jsonl", "docs.jsonl.gz", "docs.jsonl.zst", "docs.parquet"]
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from document_files import RECORDS, assert_one_line, lines, message_of, written
+from document_files import FORMATS, RECORDS, assert_one_line, lines, message_of, written
 from micol import Corpus, MicolError, jsonl
 
 
