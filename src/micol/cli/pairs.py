@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from micol.cli.options import spark_option
 from micol.errors import MicolError, UsageError
 from micol.progress import say, say_left_out
 
@@ -59,13 +60,7 @@ if TYPE_CHECKING:
     help="DuckDB and Spark: where tables are kept meanwhile, on a cluster such that all machines see them.  "
     "[default: beside the output]",
 )
-@click.option(
-    "--spark",
-    "spark_settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A setting of Spark, such as spark.master=spark://head:7077; may be repeated.",
-)
+@spark_option
 @click.option(
     "-o",
     "--output",

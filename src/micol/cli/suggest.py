@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from micol import __version__
+from micol.cli.options import spark_option
 from micol.errors import MicolError, UsageError
 from micol.progress import Progress, say, say_left_out
 
@@ -68,13 +69,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Spark: documents in a task, and in a file of the output.",
 )
-@click.option(
-    "--spark",
-    "spark_settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A setting of Spark, such as spark.master=spark://head:7077; may be repeated.",
-)
+@spark_option
 @click.option(
     "-o",
     "--output",
