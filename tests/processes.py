@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -38,6 +38,25 @@ def run(
     from micol.cli import main
 
     main()
+
+
+def below(process: int, words: bytes) -> dict[int, int]:
+    """What a process has started, or those in turn, by some words of their commands: ids, and their parents'."""
+    parents: dict[int, int] = {}
+    named = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if words in (path / "cmdline").read_bytes():
+                named.add(int(path.name))
+            parents[int(path.name)] = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+
+    def above(pid: int) -> Iterator[int]:
+        while pid := parents.get(pid, 0):
+            yield pid
+
+    return {pid: parents[pid] for pid in named if pid in parents and process in above(pid)}
 
 
 def invoked(command: click.Command, *arguments: object) -> Result:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from micol.scale.suggest import in_a_sentence
 from micol.scale.tagging import IDS, REPEATS, Job, Rejects, part_table, read_shard, tag_shard
 from micol.schema import DEFAULT_SCHEMA
 from micol.tagging import Request, Tagger
-from processes import PATIENCE, Command, invoked
+from processes import PATIENCE, Command, below, invoked
 
 SIZE = 30
 # One worker at a time, and a JVM that lives for seconds need not optimise itself.
@@ -112,24 +111,8 @@ def parts(output: Path) -> int:
 
 def workers(driver: int) -> list[int]:
     """The Python workers that Spark has forked for a driver."""
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (path / "cmdline").read_bytes()
-            parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue
-        parents[int(path.name)] = parent
-        if b"pyspark.daemon" not in command:
-            parents[int(path.name)] = -parent
-    daemons = [pid for pid, parent in parents.items() if parent > 0 and parents.get(parent, -1) < 0]
-
-    def above(pid: int) -> Iterator[int]:
-        while pid > 1:
-            yield pid
-            pid = abs(parents.get(pid, 0))
-
-    return [pid for pid, parent in parents.items() if parent in daemons and driver in above(parent)]
+    daemons = below(driver, b"pyspark.daemon")
+    return [pid for pid, parent in daemons.items() if parent in daemons]
 
 
 def lose_a_worker(command: Command, is_time: Any) -> None:
