@@ -41,7 +41,7 @@ def run(
 
 
 def below(process: int, words: bytes) -> dict[int, int]:
-    """What a process has started, or those in turn, by some words of their commands: ids, and their parents'."""
+    """What a process has started, or those in turn, by some words of their commands; their parents."""
     parents: dict[int, int] = {}
     named = set()
     for path in Path("/proc").glob("[0-9]*"):

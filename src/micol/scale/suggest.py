@@ -19,6 +19,7 @@ from micol.errors import MicolError
 from micol.files import replacing
 from micol.folder import ModelFolder
 from micol.progress import Progress, say
+from micol.scale.gpus import gpu_of
 from micol.scale.shards import Made, Output, Plan
 from micol.scale.spark import check_installed, session, settings_of
 from micol.scale.tagging import REPEATS, Job, ids_of, tag_shard
@@ -155,8 +156,7 @@ def tag_in_task(job: Job, documents: Accumulator[int], number: int) -> Iterator[
 
     context = TaskContext.get()
     assert context is not None
-    gpus = context.resources().get("gpu")
-    tag_shard(job, number, context.cpus(), int(gpus.addresses[0]) if gpus else None)
+    tag_shard(job, number, context.cpus(), gpu_of(context))
     documents.add(len(job.shards[number].rows))
     columns = [pa.array([number], pa.int64()), pa.array([context.attemptNumber()], pa.int32())]
     yield pa.RecordBatch.from_arrays(columns, ["shard", "attempt"])

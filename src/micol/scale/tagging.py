@@ -80,6 +80,11 @@ def tagger_on(job: Job, cpus: int, gpu: int | None) -> Tagger:
     pa.set_cpu_count(cpus)
     torch.set_num_threads(cpus)
     if gpu is not None:
+        if gpu >= torch.cuda.device_count():
+            raise MicolError(
+                f"Spark gave a task GPU number {gpu} on {socket.gethostname()}, where torch sees "
+                f"{torch.cuda.device_count()} GPUs; install torch for CUDA there, or ask Spark for no GPUs"
+            )
         torch.cuda.set_device(gpu)
     return tagger_of(job.model, job.model_fingerprint, job.request, gpu)
 
