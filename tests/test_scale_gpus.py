@@ -1,4 +1,4 @@
-"""Tasks of a real Spark, given GPUs that a script has made up: each worker takes the one that it was given."""
+"""Tasks of a real Spark, given GPUs that a script has made up: each worker takes the one it was given."""
 
 from __future__ import annotations
 
