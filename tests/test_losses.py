@@ -12,7 +12,7 @@ import world
 from micol.rank.bi_encoder import pool
 from micol.rank.encoder import Encoder
 from micol.rank.examples import PairExamples
-from micol.rank.losses import info_nce, listwise
+from micol.rank.losses import false_negatives, info_nce, listwise
 from micol.rank.packing import Packed, pack
 from micol.rank.trainer import BiModule, ContrastiveTrainer
 from micol.settings import Settings
@@ -44,6 +44,41 @@ def test_info_nce_takes_more_negatives_behind_the_positives() -> None:
     more = np.concatenate([POSITIVES, [[0.0, 0.0, 1.0]]])
     loss = info_nce(torch.tensor(ANCHORS), torch.tensor(more), 0.5)
     assert float(loss) == pytest.approx(info_nce_by_hand(ANCHORS, more, 0.5), abs=1e-5)
+
+
+def test_what_is_left_out_is_no_negative() -> None:
+    """Without the third positive the first anchor has one negative, as if the batch had two pairs."""
+    left_out = torch.tensor([[False, False, True], [False] * 3, [False] * 3])
+    loss = info_nce(torch.tensor(ANCHORS), torch.tensor(POSITIVES), 0.5, left_out)
+    cosines = [
+        [a @ p / np.linalg.norm(a) / np.linalg.norm(p) / 0.5 for p in POSITIVES[: 2 if row == 0 else 3]]
+        for row, a in enumerate(ANCHORS)
+    ]
+    by_hand = np.mean([np.log(np.exp(row).sum()) - row[i] for i, row in enumerate(cosines)])
+    assert float(loss) == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_a_document_is_no_negative_of_itself_nor_of_its_partners() -> None:
+    # Pairs 0-1, 2-0, 0-3, 4-1, 5-6, of which the first four are one's own.
+    first, second = torch.tensor([0, 2, 0, 4, 5]), torch.tensor([1, 0, 3, 1, 6])
+    found = false_negatives(first[:4], first, second)
+    assert found.int().tolist() == [
+        [0, 1, 1, 1, 0],
+        [0, 0, 0, 0, 0],
+        [1, 1, 0, 1, 0],
+        [1, 0, 0, 0, 0],
+    ]
+
+
+def test_documents_that_repeat_in_a_batch_do_not_blow_up_the_loss(tiny_bert: Path, tmp_path: Path) -> None:
+    """Three documents, each paired with both others: set against themselves, they would be torn apart."""
+    encoder = Encoder.load(tiny_bert, 64)
+    every = pair_examples(encoder)
+    anchors, positives = np.array([0, 0, 1, 1, 2, 2]), np.array([1, 2, 0, 2, 0, 1])
+    examples = PairExamples(encoder.framing, every.texts, anchors, positives, every.documents)
+    for cache in (0, 2):
+        loss, _ = gradients(tiny_bert, cache, tmp_path, "no dropout", examples)
+        assert loss < 1e-6
 
 
 def test_the_cross_loss_equals_its_formula() -> None:
@@ -82,13 +117,13 @@ def settings(**given: object) -> Settings:
 
 
 def gradients(
-    folder: Path, gradient_cache: int, tmp_path: Path, mode: str
+    folder: Path, gradient_cache: int, tmp_path: Path, mode: str, examples: PairExamples | None = None
 ) -> tuple[float, list[torch.Tensor]]:
     """Loss and gradients of one batch, as the trainer computes them."""
     from transformers import TrainingArguments
 
     encoder = Encoder.load(folder, 64)
-    examples = pair_examples(encoder)
+    examples = examples or pair_examples(encoder)
     trainer = ContrastiveTrainer(
         BiModule(encoder, "mean"),
         settings(gradient_cache=gradient_cache),
@@ -102,7 +137,7 @@ def gradients(
                 part.p = 0.0
     trainer.current_gradient_accumulation_steps = 1
     torch.manual_seed(3)
-    loss = trainer.training_step(trainer.model, examples.collate(np.arange(12)))
+    loss = trainer.training_step(trainer.model, examples.collate(np.arange(len(examples))))
     return float(loss), [weight.grad for weight in encoder.model.parameters() if weight.grad is not None]
 
 
@@ -127,7 +162,9 @@ def test_gradient_caching_repeats_the_dropout_of_its_first_pass(tiny_bert: Path,
 def test_a_batch_survives_the_way_through_the_trainer(tiny_bert: Path) -> None:
     encoder = Encoder.load(tiny_bert, 64)
     examples = pair_examples(encoder)
-    batch = Packed(**examples.collate([3, 1]))
+    collated = examples.collate([3, 1])
+    assert collated.pop("documents").tolist() == [3, 1, 15, 13]
+    batch = Packed(**collated)
     chosen = [examples.texts[position] for position in (3, 1, 15, 13)]
     assert batch.starts.diff().tolist() == [len(text) + 2 for text in chosen]
     assert batch.ids[1 : 1 + len(chosen[0])].tolist() == chosen[0].tolist()

@@ -35,21 +35,22 @@ class PairExamples:
     texts: Sequence[np.ndarray]
     anchors: np.ndarray
     positives: np.ndarray
-    # Texts that stem from one document (its title, its abstract) must not meet as negatives.
+    # Of each text. Those that stem from one document (its title, its abstract) must not meet as negatives.
     documents: np.ndarray
 
     def __len__(self) -> int:
         return len(self.anchors)
 
     def order(self, epoch: int, batch_size: int, seed: int) -> np.ndarray:
-        """Shuffled so that no document occurs twice in a batch, where it would be a false negative."""
+        """Shuffled so that a document occurs only once in a batch, as far as that can be."""
         shuffled = np.random.default_rng((seed, epoch)).permutation(len(self.anchors))
         sides = (self.documents[self.anchors].tolist(), self.documents[self.positives].tolist())
         return without_repeats(shuffled.tolist(), sides, batch_size)
 
     def collate(self, numbers: Sequence[int]) -> dict[str, Any]:
         chosen = np.concatenate([self.anchors[numbers], self.positives[numbers]])
-        return vars(self.framing.pack([self.texts[text] for text in chosen]))
+        batch = vars(self.framing.pack([self.texts[text] for text in chosen]))
+        return {**batch, "documents": torch.from_numpy(self.documents[chosen])}
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class ListExamples:
 def without_repeats(shuffled: list[int], sides: tuple[list[int], list[int]], batch_size: int) -> np.ndarray:
     """Keeps the order but puts off examples whose documents the running batch already holds.
 
-    What cannot be placed without a repeat (a corpus with few documents) closes the order as it is.
+    What cannot be placed without a repeat (few documents, joined closely) closes the order as it is; the loss
+    does not take what is repeated for a negative.
     """
     order: list[int] = []
     coming = iter(shuffled)

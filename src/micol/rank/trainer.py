@@ -32,7 +32,7 @@ from micol.rank.checkpoints import Checkpoints
 from micol.rank.dropout import hash_dropout
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
-from micol.rank.losses import info_nce, listwise
+from micol.rank.losses import false_negatives, info_nce, listwise
 from micol.rank.packing import Packed, can_pack, slice_sequences
 from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
@@ -142,13 +142,22 @@ class ContrastiveTrainer(Trainer):
     ) -> Any:
         targets = inputs.pop("targets", None)
         if targets is None:
-            anchors, positives = model(**inputs).chunk(2)
-            if model.training:
-                positives = team.everyones(positives)
-            loss = info_nce(anchors, positives, self.settings.temperature)
+            documents = inputs.pop("documents")
+            loss = self.contrast(model(**inputs), documents, together=model.training)
         else:
             loss = listwise(model(**inputs).view(targets.shape), targets)
         return (loss, None) if return_outputs else loss
+
+    def contrast(self, vectors: torch.Tensor, documents: torch.Tensor, *, together: bool) -> torch.Tensor:
+        """The loss of a batch: vectors and documents of its anchors, then of their positives."""
+        anchors, positives = vectors.chunk(2)
+        pairs = documents.view(2, -1)
+        own = pairs[0]
+        if together:
+            positives = team.everyones(positives)
+            pairs = torch.stack([team.everyones(side) for side in pairs])
+        left_out = false_negatives(own, pairs[0], pairs[1])
+        return info_nce(anchors, positives, self.settings.temperature, left_out)
 
     def training_step(self, model: torch.nn.Module, inputs: dict[str, Any], *rest: Any) -> torch.Tensor:
         if not self.settings.gradient_cache or "targets" in inputs:
@@ -162,6 +171,7 @@ class ContrastiveTrainer(Trainer):
         small part is then run again with a graph and given its vectors' gradients.
         """
         model.train()
+        documents = inputs.pop("documents")
         batch = Packed(**inputs)
         size = self.settings.gradient_cache
         parts = [slice_sequences(batch, at, at + size) for at in range(0, len(batch.starts) - 1, size)]
@@ -171,8 +181,7 @@ class ContrastiveTrainer(Trainer):
                 states.append(RandomState(self.args.device))
                 vectors.append(model(**vars(part)))
         leaf = torch.cat(vectors).detach().requires_grad_()
-        anchors, positives = leaf.chunk(2)
-        loss = info_nce(anchors, team.everyones(positives), self.settings.temperature)
+        loss = self.contrast(leaf, documents, together=True)
         loss.backward()
         assert leaf.grad is not None
         for part, state, gradient in zip(
