@@ -18,6 +18,7 @@ from micol.evidence.choice import HiddenTitles, judge_paths, verdict
 from micol.evidence.facts import LabelFacts
 from micol.evidence.fusion import agreement, learn, logistic
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
+from micol.evidence.hierarchy import specificity
 from micol.evidence.mentions import mentions_of
 from micol.evidence.near import LEAST_SHARE, NearMatcher, stem, telling
 from micol.evidence.sentences import FEWEST_CHARACTERS, MOST_SENTENCES, spans
@@ -267,8 +268,15 @@ def test_facts_of_some_labels_are_those_of_all(model: micol.Classifier) -> None:
     assert fused is not None
     some = np.array([3, 0])
     names = [fused.side.space.names[position] for position in some]
-    alone = LabelFacts.of(fused.memory, names, fused.side.name_vectors[some], fused.side.text_vectors[some])
     taken = fused.side.facts.taken(some)
+    alone = LabelFacts.of(
+        fused.memory,
+        names,
+        fused.side.name_vectors[some],
+        fused.side.text_vectors[some],
+        specificity(fused.side.space, fused.memory.labels)[some],
+    )
+    assert alone.specificity == pytest.approx(taken.specificity)
     assert alone.rarity == pytest.approx(taken.rarity)
     assert alone.topicality == pytest.approx(taken.topicality, abs=1e-5)
     assert alone.sentence_mean == pytest.approx(taken.sentence_mean, abs=1e-4)

@@ -1,4 +1,4 @@
-"""What the remembered documents tell about each label, on its own: no fact depends on another label."""
+"""What is known of each label on its own: the facts of one do not change with the others."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ class LabelFacts:
 
     rarity: np.ndarray  # 1: no document names it, 0: all do
     topicality: np.ndarray  # mean cosine of the documents that name it, two by two
+    specificity: np.ndarray  # how deep it stands in the hierarchy, against what is usual
     # Mean and spread over the sample of the label's standardised scores: its name, its text, best sentence.
     name_mean: np.ndarray
     name_spread: np.ndarray
@@ -63,6 +64,7 @@ class LabelFacts:
         names: Sequence[Sequence[str]],
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
+        specificity: np.ndarray,
     ) -> LabelFacts:
         """The facts of these labels. Vectors are float16 [labels, dim]."""
         matcher = ExactMatcher(names)
@@ -81,6 +83,7 @@ class LabelFacts:
         return cls(
             rarity.astype(np.float32),
             topicality.astype(np.float32),
+            specificity,
             *name,
             *text,
             *sentence,

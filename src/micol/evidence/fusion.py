@@ -2,7 +2,8 @@
 
 A rough sum, the same for every data set, ranks the labels of some documents that nobody has labelled; what
 it puts on top serves as pseudo-labels for a logistic regression over the same evidence. The regression keeps
-what the evidence agrees on and drops what speaks against it. Nothing here ever reads a document's labels.
+what the evidence agrees on, drops what speaks against it, and stays near the rough weights where the evidence
+cannot tell. Nothing here ever reads a document's labels.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from micol.evidence.gather import FEATURES, SOURCES, Gathered
 ROUGH = {
     "named_rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
     "near_rarity": 1.0, "share": 1.0,
+    "depth": 2.0,
     "name": 1 / 3, "text": 1 / 3, "sentence": 1 / 3,
-    "similar": 0.5, "linked": 0.4,
+    "similar": 0.25, "linked": 0.25,
 }  # fmt: skip
 # The most labels of a practice document that count as right.
 PSEUDO_LABELS = 3
 RIDGE = 0.005
 # Evidence that can only speak for a label: a negative weight means that it does not help, so it is left out.
-SPEAKS_FOR = ("name", "text", "sentence", "similar", "linked", "share")
+SPEAKS_FOR = ("depth", "name", "text", "sentence", "similar", "linked", "share")
 # Independent witnesses, by whose agreement scores are calibrated.
 WITNESSES = (
     ("named in the text", "nearly named"),
@@ -75,7 +77,8 @@ class Fusion:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Fusion:
-        weights = np.array([stored["weights"][name] for name in FEATURES], np.float32)
+        # A model of an earlier version has no weight for what was not looked at then.
+        weights = np.array([stored["weights"].get(name, 0.0) for name in FEATURES], np.float32)
         return cls(weights, stored["intercept"], stored["slope"], stored["shift"], tuple(stored["rejected"]))
 
 
@@ -89,11 +92,17 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
     rough = rough_weights(left_out)
     right = on_top(practice, practice.values @ rough)
     scale = practice.values.std(axis=0) + 1e-6
-    used = np.array([name not in left_out for name in FEATURES])
+    # What is silent here, such as depth among labels without a hierarchy, has no weight.
+    used = np.array([name not in left_out for name in FEATURES]) & practice.values.any(axis=0)
     rejected = list(at_odds)
     while True:
         columns = np.flatnonzero(used)
-        found = logistic(practice.values[:, columns] / scale[columns], right.astype(float), RIDGE)
+        found = logistic(
+            practice.values[:, columns] / scale[columns],
+            right.astype(float),
+            RIDGE,
+            towards=rough[columns] * scale[columns],
+        )
         against = columns[found[:-1] < 0]
         worst = [column for column in against if FEATURES[column] in SPEAKS_FOR]
         if not worst:
@@ -113,16 +122,41 @@ def rough_weights(left_out: Sequence[str] = ()) -> np.ndarray:
 
 def agrees(practice: Gathered, source: str) -> bool:
     """Whether a source says more for the labels that all others put on top than for the rest."""
+    if source == "place in the hierarchy":
+        return prefers_special(practice)
+    if source == "nearly named":
+        # Near names make candidates of labels that nothing else speaks for, so all others seem to be against
+        # them; the signs of the weights tell more.
+        return True
     columns = columns_of(SOURCES[source])
     others = on_top(practice, practice.values @ rough_weights(SOURCES[source]))
     said = practice.values[:, columns] @ rough_weights()[columns]
-    if source == "nearly named":
-        # Nothing is nearly named that is named, which says nothing against near names.
-        unnamed = practice.values[:, FEATURES.index("named")] == 0
-        others, said = others[unnamed], said[unnamed]
     if not said.any() or others.all() or not others.any():
         return True  # it says nothing, or there is nothing to compare
     return bool(said[others].mean() > said[~others].mean())
+
+
+def prefers_special(practice: Gathered) -> bool:
+    """Whether of labels that are equally named, meaning and neighbours both put the deeper ones on top.
+
+    Where people also give the general labels above the special ones, they do not.
+    """
+    depth = practice.values[:, FEATURES.index("depth")]
+    named = practice.values[:, FEATURES.index("named")] > 0
+    if not depth.any():
+        return True  # there is no hierarchy
+    rough = rough_weights()
+    by_name, *others = (
+        columns_of([name for source in sources for name in SOURCES[source]]) for sources in WITNESSES
+    )
+    seen = np.stack([practice.values[:, by_name] @ rough[by_name], depth], axis=1)[named]
+    return all(
+        logistic(
+            seen, on_top(practice, practice.values[:, columns] @ rough[columns])[named].astype(float), 1e-5
+        )[1]
+        > 0
+        for columns in others
+    )
 
 
 def agreement(practice: Gathered, rough: np.ndarray) -> np.ndarray:
@@ -171,22 +205,41 @@ def on_top(gathered: Gathered, scores: np.ndarray) -> np.ndarray:
     return top
 
 
-def logistic(features: np.ndarray, targets: np.ndarray, ridge: float, steps: int = 50) -> np.ndarray:
+def logistic(
+    features: np.ndarray,
+    targets: np.ndarray,
+    ridge: float,
+    towards: np.ndarray | None = None,
+    steps: int = 50,
+) -> np.ndarray:
     """Logistic regression by Newton's method: a weight for each feature, then the intercept.
 
-    Targets may be probabilities. The ridge, a share of the number of rows, is not on the intercept.
+    Targets may be probabilities. The ridge, a share of the number of rows, draws the weights towards given
+    ones, or zero; not the intercept.
     """
     rows = np.concatenate([features, np.ones((len(features), 1))], axis=1)
     penalty = np.full(rows.shape[1], ridge * len(rows))
     penalty[-1] = 1e-6
-    weights = np.zeros(rows.shape[1])
+    centre = np.zeros(rows.shape[1])
+    if towards is not None:
+        centre[:-1] = towards
+
+    def loss(weights: np.ndarray) -> float:
+        logits = rows @ weights
+        off = weights - centre
+        return float(np.logaddexp(0, logits).sum() - targets @ logits + (penalty * off**2).sum() / 2)
+
+    weights = centre.copy()
+    lowest = loss(weights)
     for _ in range(steps):
         found = sigmoid(rows @ weights)
-        gradient = rows.T @ (found - targets) + penalty * weights
+        gradient = rows.T @ (found - targets) + penalty * (weights - centre)
         curvature = np.maximum(found * (1 - found), 1e-9)
         step = np.linalg.solve((rows * curvature[:, None]).T @ rows + np.diag(penalty), gradient)
         # A full step may overshoot where nearly all are right already.
-        weights -= step * min(1.0, 5.0 / (np.abs(step).max() + 1e-12))
+        while (now := loss(weights - step)) > lowest and np.abs(step).max() > 1e-9:
+            step /= 2
+        weights, lowest = weights - step, min(now, lowest)
         if np.abs(step).max() < 1e-6:
             break
     return weights

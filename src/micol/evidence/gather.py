@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from micol.evidence.facts import LabelFacts, Standard
+from micol.evidence.hierarchy import specificity
 from micol.evidence.memory import Memory
 from micol.evidence.mentions import Mentions, mentions_of
 from micol.evidence.near import NearMatcher
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 FEATURES = (
     "named", "named_rarity", "in_title", "count", "early", "nested", "miswritten", "topicality",
     "near", "near_rarity", "share",
+    "depth",
     "name", "text", "sentence",
     "similar", "linked",
 )  # fmt: skip
@@ -36,6 +38,7 @@ FEATURES = (
 SOURCES = {
     "named in the text": FEATURES[:8],
     "nearly named": FEATURES[8:11],
+    "place in the hierarchy": ("depth",),
     "meaning of the whole": ("name", "text"),
     "best sentence": ("sentence",),
     "similar documents": ("similar",),
@@ -114,7 +117,10 @@ class LabelSide:
             exact,
             exact if same else ExactMatcher(memory.labels.names),
             NearMatcher(space.names, memory.stem_frequency, memory.counted),
-            facts or LabelFacts.of(memory, space.names, name_vectors, text_vectors),
+            facts
+            or LabelFacts.of(
+                memory, space.names, name_vectors, text_vectors, specificity(space, memory.labels)
+            ),
         )
 
     def edited(
@@ -127,7 +133,8 @@ class LabelSide:
         facts = self.facts.taken(places[places >= 0])
         if len(new):
             names = [space.names[position] for position in new]
-            facts = facts.joined(LabelFacts.of(memory, names, name_vectors[new], text_vectors[new]))
+            special = specificity(space, memory.labels)[new]
+            facts = facts.joined(LabelFacts.of(memory, names, name_vectors[new], text_vectors[new], special))
         order = np.empty(len(space), np.int64)
         order[np.concatenate([np.flatnonzero(places >= 0), new])] = np.arange(len(space))
         return LabelSide.of(memory, space, name_vectors, text_vectors, facts.taken(order))
@@ -198,6 +205,7 @@ def gather(
         whole,
         whole * facts.rarity[columns],
         share,
+        named * facts.specificity[columns],
         *by_meaning(rows, columns, vectors, sentence_vectors, bounds, memory, side),
         lift(similar.at(keys), facts.mention_mean[columns]),
         np.where(linked_rows(linked, n)[rows], lift(linked.at(keys), facts.mention_mean[columns]), 0),

@@ -1,0 +1,119 @@
+"""Depth in the hierarchy against its definition, circles, and edits that move nobody else."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import micol
+from micol.evidence.fusion import learn, logistic
+from micol.evidence.gather import FEATURES, Gathered
+from micol.evidence.hierarchy import depths, specificity
+from micol.records import Label
+
+
+def space_of(**parents: tuple[str, ...]) -> micol.LabelSpace:
+    return micol.LabelSpace.from_labels(Label(id, (id,), parents=above) for id, above in parents.items())
+
+
+@st.composite
+def hierarchies(draw: st.DrawFn) -> list[tuple[int, ...]]:
+    """Parents of each label, all of them before it."""
+    size = draw(st.integers(1, 12))
+    return [
+        tuple(draw(st.sets(st.integers(0, label - 1), max_size=3))) if label else () for label in range(size)
+    ]
+
+
+def depth_by_definition(parents: list[tuple[int, ...]], label: int) -> float:
+    above = [1 + depth_by_definition(parents, parent) for parent in parents[label]]
+    return fmean(above) if above else 0.0
+
+
+@given(hierarchies(), st.randoms())
+def test_depth_is_the_mean_over_the_parents(parents: list[tuple[int, ...]], random) -> None:  # type: ignore[no-untyped-def]
+    order = list(range(len(parents)))
+    random.shuffle(order)
+    place = {label: number for number, label in enumerate(order)}
+    shuffled = [tuple(place[parent] for parent in parents[label]) for label in order]
+    found = depths(shuffled)
+    expected = {place[label]: depth_by_definition(parents, label) for label in order}
+    assert found == pytest.approx(expected)
+
+
+@given(st.lists(st.sets(st.integers(0, 7), max_size=3), min_size=8, max_size=8), st.permutations(range(8)))
+def test_circles_end_and_do_not_depend_on_the_order(parents: list[set[int]], order: list[int]) -> None:
+    found = depths([tuple(sorted(above)) for above in parents])
+    place = {label: number for number, label in enumerate(order)}
+    shuffled = depths([tuple(sorted(place[parent] for parent in parents[label])) for label in order])
+    assert {label: shuffled[place[label]] for label in range(8)} == pytest.approx(found)
+
+
+def test_special_labels_stand_above_the_usual_and_general_ones_below() -> None:
+    space = space_of(animal=(), dog=("animal",), poodle=("dog",), loose=())
+    animal, dog, poodle, loose = specificity(space, space)
+    assert animal < dog < poodle
+    assert loose == 0
+    assert animal + dog + poodle == pytest.approx(0, abs=1e-6)
+    for mostly_flat in (space_of(a=(), b=()), space_of(a=(), b=("a",), c=(), d=(), e=())):
+        assert not specificity(mostly_flat, mostly_flat).any()
+
+
+def test_an_edit_of_one_label_moves_no_other() -> None:
+    trained = space_of(animal=(), dog=("animal",), poodle=("dog",))
+    before = specificity(trained, trained)
+    without_dog = space_of(animal=(), poodle=())
+    assert specificity(without_dog, trained) == pytest.approx(before[[0, 2]])
+    more = space_of(animal=(), dog=("animal",), poodle=("dog",), toy=("poodle",), star=())
+    after = specificity(more, trained)
+    assert after[:3] == pytest.approx(before)
+    assert after[3] > before[2]
+    assert after[4] == 0
+
+
+def test_a_ridge_draws_towards_given_weights() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(400, 3))
+    right = (rng.random(400) < 1 / (1 + np.exp(-features @ [1.0, -1.0, 0.0]))).astype(float)
+    given_weights = np.array([3.0, 0.0, -2.0])
+    assert logistic(features, right, 1e4, given_weights)[:-1] == pytest.approx(given_weights, abs=1e-3)
+    free = logistic(features, right, 0.0)
+    assert logistic(features, right, 0.0, given_weights) == pytest.approx(free, abs=1e-4)
+
+
+def evidence(depth_by_meaning: float, depth_by_neighbours: float) -> Gathered:
+    """Documents that name eight labels equally; meaning and neighbours each prefer some depth among them."""
+    rng = np.random.default_rng(0)
+    documents, labels = 500, 16
+    size = documents * labels
+    values = np.zeros((size, len(FEATURES)), np.float32)
+    named = np.tile(np.arange(labels) < 8, documents)
+    depth = named * rng.normal(size=size)
+    values[:, FEATURES.index("named")] = named
+    values[:, FEATURES.index("named_rarity")] = named * rng.uniform(0.4, 0.6, size)
+    values[:, FEATURES.index("depth")] = depth
+    for name, preference in (("name", depth_by_meaning), ("similar", depth_by_neighbours)):
+        values[:, FEATURES.index(name)] = named + preference * depth + rng.normal(size=size)
+    nothing = np.empty((0, 1))
+    return Gathered(np.arange(size), values, documents, labels, None, nothing, nothing, nothing)  # type: ignore[arg-type]
+
+
+def test_depth_counts_only_where_meaning_and_neighbours_both_prefer_it() -> None:
+    depth = FEATURES.index("depth")
+    assert learn(evidence(1, 1)).weights[depth] > 0.5
+    for by_meaning, by_neighbours in ((1, -1), (-1, 1), (-1, -1)):
+        at_odds = learn(evidence(by_meaning, by_neighbours))
+        assert at_odds.weights[depth] == 0
+        assert "place in the hierarchy" in at_odds.rejected
+
+
+def test_without_a_hierarchy_depth_has_no_weight_and_is_not_called_rejected() -> None:
+    flat = evidence(1, 1)
+    flat.values[:, FEATURES.index("depth")] = 0
+    found = learn(flat)
+    assert found.weights[FEATURES.index("depth")] == 0
+    assert "place in the hierarchy" not in found.rejected
