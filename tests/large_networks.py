@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from micol.scale.draws import Limits
+from micol.rule import Limits
 from random_networks import PAPER_STEPS, text_of
 
 FIELDS = ("authors", "venue", "references", "replies", "citations")

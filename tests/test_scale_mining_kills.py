@@ -33,9 +33,9 @@ CLUSTER = {
 def docs(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Documents that cite so many others that positives are drawn by trials, not from a list."""
     chance = random.Random(7)
-    ids = [f"d{number}" for number in range(200)]
+    ids = [f"d{number}" for number in range(400)]
     records = [
-        {"id": id, "references": [other for other in chance.sample(ids, 80) if other != id]} for id in ids
+        {"id": id, "references": [other for other in chance.sample(ids, 300) if other != id]} for id in ids
     ]
     return write(tmp_path_factory.mktemp("docs"), records)
 
@@ -72,6 +72,9 @@ def test_drivers_and_executors_are_killed_and_the_pairs_are_the_same(docs: str, 
     usual = ["pairs", docs, "--path", "P->P", "-n", 150, "--seed", 5]
     undisturbed = tmp_path / "undisturbed.parquet"
     invoked(command, *usual[1:], "--engine", "duckdb", "-o", undisturbed)
+    embedded = tmp_path / "embedded.parquet"
+    invoked(command, *usual[1:], "-o", embedded)
+    assert pairs_of(embedded) == pairs_of(undisturbed)
 
     output, scratch, log = tmp_path / "spark" / "pairs", tmp_path / "scratch", tmp_path / "log"
     log.mkdir()

@@ -1,4 +1,4 @@
-"""Pair mining on Spark, a real one: the same reachable sets and the same pairs as on DuckDB."""
+"""Pair mining on Spark, a real one: the same reachable sets and the same pairs as on the other engines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from micol.cli.pairs import command
 from micol.corpus import Corpus
 from micol.errors import MicolError, UsageError
 from micol.metapath import MetaPath
-from micol.scale.draws import Limits, reached_by
+from micol.pairs import draw_pairs
+from micol.rule import Limits
+from micol.scale.draws import reached_by
 from micol.scale.duck import duck
 from micol.scale.mining import Mine
 from micol.scale.spark import session
@@ -92,7 +94,7 @@ def reached(mine: Mine, path: MetaPath) -> list[tuple[str, str]]:
     return [(anchor, other) for anchor, other in mine.engine.rows(f"SELECT anchor, positive FROM {found}")]
 
 
-def test_a_seed_gives_the_same_pairs_on_spark_and_on_duckdb(
+def test_a_seed_gives_the_same_pairs_on_all_three_engines(
     engine: Spark, made: list[dict[str, Any]], docs: str, tmp_path: Path
 ) -> None:
     """By trials as well as by listing, of hops and of a meta-graph, whatever the order of rows and files."""
@@ -105,6 +107,9 @@ def test_a_seed_gives_the_same_pairs_on_spark_and_on_duckdb(
         again = Mine(other, [others], text, SCHEMA).draw(25, seed=5, limits=limits)
         assert other.rows(again.query) == pairs
         assert again[1:] == mined[1:]
+    network = Corpus.from_records(made, SCHEMA).network()
+    here = draw_pairs(network, text, 25, seed=5, limits=limits)
+    assert [(network.ids[a], network.ids[b]) for a, b in zip(here.anchor, here.positive)] == pairs
 
 
 def test_the_command_writes_a_folder_and_lists_bad_records(spark: SparkSession, tmp_path: Path) -> None:

@@ -50,8 +50,16 @@ class Graph(NamedTuple):
 class Network:
     """The documents of a corpus and what joins them; `relations` has every letter of the schema."""
 
-    def __init__(self, ids: Sequence[str], schema: Schema, incidence: Mapping[str, csr_array]) -> None:
+    def __init__(
+        self,
+        ids: Sequence[str],
+        schema: Schema,
+        incidence: Mapping[str, csr_array],
+        names: Mapping[str, pa.Array] | None = None,
+    ) -> None:
+        """names: of the nodes of each letter; of link letters, of the nodes outside the corpus."""
         self.ids = ids
+        self.names = names or {}
         self.schema = schema
         self.n_documents = len(ids)
         self.relations = {letter: both_ways(matrix) for letter, matrix in incidence.items()}
@@ -61,7 +69,10 @@ class Network:
     def of(cls, corpus: Corpus) -> Network:
         """The network of a corpus under its schema."""
         nodes = {letter: node_incidence(corpus, name) for letter, name in corpus.schema.nodes.items()}
-        return cls(corpus.ids, corpus.schema, nodes | link_incidence(corpus))
+        incidence = {letter: matrix for letter, (matrix, _) in nodes.items()}
+        links, outside = link_incidence(corpus)
+        names = {letter: values for letter, (_, values) in nodes.items()} | dict.fromkeys(links, outside)
+        return cls(corpus.ids, corpus.schema, incidence | links, names)
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -107,26 +118,31 @@ def pool(relations: Mapping[str, Relation]) -> Graph:
     return Graph(indptr, indices, first[:-1], rows, np.where(one_each, sizes[:-1], -1))
 
 
-def node_incidence(corpus: Corpus, field: str) -> csr_array:
-    """Documents x distinct values of a field."""
+def node_incidence(corpus: Corpus, field: str) -> tuple[csr_array, pa.Array]:
+    """Documents x distinct values of a field, and those values."""
     indptr, values = corpus.lists(field)
     encoded = values.dictionary_encode()
     columns = np.array(encoded.indices, dtype=np.int32)  # a copy: scipy sorts in place
     ones = np.ones(len(columns), dtype=np.int8)
     # scipy keeps indices as wide as indptr: four bytes each, unless there are over two billion edges.
     narrow = indptr.astype(np.int32) if len(columns) <= np.iinfo(np.int32).max else indptr
-    return csr_array((ones, columns, narrow), shape=(len(indptr) - 1, len(encoded.dictionary)))
+    shape = (len(indptr) - 1, len(encoded.dictionary))
+    return csr_array((ones, columns, narrow), shape=shape), encoded.dictionary
 
 
-def link_incidence(corpus: Corpus) -> dict[str, csr_array]:
-    """For each link letter nodes x nodes: an edge a -> b where b is in a's field or a in b's citations."""
+def link_incidence(corpus: Corpus) -> tuple[dict[str, csr_array], pa.Array]:
+    """For each link letter nodes x nodes: an edge a -> b where b is in a's field or a in b's citations.
+
+    And the ids of those nodes that lie outside the corpus.
+    """
     links = corpus.schema.links
     if not links:
-        return {}
+        return {}, pa.array([], pa.string())
     fields = list(dict.fromkeys(links.values()))
     if CITATIONS in corpus.table.column_names:
         fields.append(CITATIONS)
-    edges, n_nodes = link_edges(corpus, fields)
+    edges, outside = link_edges(corpus, fields)
+    n_nodes = len(corpus.ids) + len(outside)
     matrices = {}
     for order, (letter, field) in enumerate(links.items()):
         sources, targets = edges[field]
@@ -137,11 +153,13 @@ def link_incidence(corpus: Corpus) -> dict[str, csr_array]:
         sources, targets = sources[proper], targets[proper]
         ones = np.ones(len(sources), dtype=np.int8)
         matrices[letter] = csr_array((ones, (sources, targets)), shape=(n_nodes, n_nodes))
-    return matrices
+    return matrices, outside
 
 
-def link_edges(corpus: Corpus, fields: list[str]) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], int]:
-    """The documents and the listed nodes of each field, and the number of nodes in all.
+def link_edges(
+    corpus: Corpus, fields: list[str]
+) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], pa.Array]:
+    """The documents and the listed nodes of each field, and the ids of nodes outside the corpus.
 
     All fields share one node space, so that a path may go from one link field to another through any node.
     """
@@ -150,7 +168,7 @@ def link_edges(corpus: Corpus, fields: list[str]) -> tuple[dict[str, tuple[np.nd
     # Encoded chunk by chunk: joining the strings first would copy them all. Empty chunks vanish on the way.
     chunks = joined.dictionary_encode().unify_dictionaries().chunks
     dictionary = chunks[0].dictionary if chunks else pa.array([], pa.string())
-    nodes, n_nodes = link_nodes(pa.array(corpus.ids, pa.string()), dictionary)
+    nodes, outside = link_nodes(pa.array(corpus.ids, pa.string()), dictionary)
     codes = [np.empty(0, np.int32), *(chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks)]
     listed = nodes[np.concatenate(codes)]
     edges, begin = {}, 0
@@ -158,14 +176,15 @@ def link_edges(corpus: Corpus, fields: list[str]) -> tuple[dict[str, tuple[np.nd
         documents = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
         edges[field] = (documents, listed[begin : begin + len(values)])
         begin += len(values)
-    return edges, n_nodes
+    return edges, outside
 
 
-def link_nodes(ids: pa.Array, linked: pa.Array) -> tuple[np.ndarray, int]:
-    """The node of each linked id: its document's position, or a number after the last document."""
+def link_nodes(ids: pa.Array, linked: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """The node of each linked id: its document's position, or a number after the last document; those ids."""
     positions = pc.index_in(linked, value_set=ids)
-    outside = pc.is_null(positions).to_numpy(zero_copy_only=False)
+    is_outside = pc.is_null(positions)
+    outside = is_outside.to_numpy(zero_copy_only=False)
     nodes = pc.fill_null(positions, 0).to_numpy(zero_copy_only=False).astype(np.int32)
     n_outside = int(outside.sum())
     nodes[outside] = len(ids) + np.arange(n_outside, dtype=np.int32)
-    return nodes, len(ids) + n_outside
+    return nodes, linked.filter(is_outside)

@@ -8,18 +8,21 @@ positive for each anchor that has one left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from micol.canon import canon, order_of
 from micol.errors import UsageError
 from micol.kernels.by_node import draw_by_rarity, draw_node_first
-from micol.kernels.random import seed_word, shuffled_parts
-from micol.kernels.uniform import Limits, draw_uniform
+from micol.kernels.hashing import hasher, order_keys
+from micol.kernels.random import in_parts, seed_word, shuffled_parts
+from micol.kernels.uniform import draw_uniform
 from micol.metapath import MetaPath
 from micol.network import Network
 from micol.progress import Progress
 from micol.reach import Plan, best_order, plan, renew_stamps
+from micol.rule import LIMITS, Limits, order_of_anchors, seed_text
 from micol.schema import Schema
 
 Method = Literal["uniform", "node-first", "rarity"]
@@ -29,8 +32,6 @@ KERNELS: dict[str, Callable[..., None]] = {
     "rarity": draw_by_rarity,
 }
 METHODS = tuple(KERNELS)
-# Measured: below these, listing is faster than proposing.
-LIMITS = Limits(expand=512, frontier=5_000, misses=64)
 FEWEST_ANCHORS_A_CALL, ANCHORS_A_CALL, POSITIVES_A_CALL = 1 << 10, 1 << 16, 1 << 22
 
 
@@ -55,8 +56,7 @@ class Sampler(NamedTuple):
 
     plan: Plan
     kernel: Callable[..., None]
-    limits: Limits
-    seed: np.uint64
+    chance: tuple[Any, ...]  # what the kernel takes beside the plan
 
     def draw(self, anchors: np.ndarray, rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """Up to `rounds` positives for each anchor: a row each, and how many of it are filled."""
@@ -64,7 +64,7 @@ class Sampler(NamedTuple):
         order = best_order(self.plan, anchors)
         positives = np.empty((len(anchors), rounds), dtype=np.int32)
         counts = np.empty(len(anchors), dtype=np.int64)
-        self.kernel(*self.plan, self.limits, self.seed, anchors[order], positives, counts)
+        self.kernel(*self.plan, *self.chance, anchors[order], positives, counts)
         as_given = np.argsort(order)
         return positives[as_given], counts[as_given]
 
@@ -84,12 +84,25 @@ def draw_pairs(
     if n < 0:
         raise UsageError(f"the number of pairs must not be negative, got {n}")
     path = MetaPath(path) if isinstance(path, str) else path
-    sampler = Sampler(plan(network, path), KERNELS[method], limits, seed_word(seed))
     positions = anchor_positions(network, documents)
+    bound = plan(network, path)
+    if method == "uniform":
+        seeded = np.frombuffer(seed_text(seed).encode(), np.uint8)
+        sampler = Sampler(bound, draw_uniform, (canon(network, bound.program), hasher(), limits, seeded))
+        parts = anchors_in_parts(network, positions, seed)
+    else:
+        sampler = Sampler(bound, KERNELS[method], (limits, seed_word(seed)))
+        parts = shuffled_parts(positions, seed)
     # One pair more than asked for tells whether there is one.
-    anchors, draws = draw_in_rounds(sampler, shuffled_parts(positions, seed), n + 1)
+    anchors, draws = draw_in_rounds(sampler, parts, n + 1)
     first = np.argsort(draws.round * len(anchors) + draws.place)[:n]
     return Pairs(anchors[draws.place[first]], draws.positive[first], exhausted=len(draws.place) <= n)
+
+
+def anchors_in_parts(network: Network, positions: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """Anchors in the order that all engines draw for them; in parts, of which the first may be enough."""
+    coefficients = np.array(order_of_anchors(seed))
+    return in_parts(positions, order_keys(order_of(network).keys, positions, coefficients))
 
 
 def anchor_positions(network: Network, documents: np.ndarray | None) -> np.ndarray:

@@ -11,7 +11,6 @@ from micol.kernels.program import (
     FOUND,
     HOP,
     LAST_STAMP,
-    LEVEL,
     LISTED,
     LISTED_SIZE,
     MARKS,
@@ -19,6 +18,7 @@ from micol.kernels.program import (
     MET_STAMP,
     NODES,
     NONE,
+    READY,
     STAMP,
     WORK,
     Program,
@@ -62,17 +62,22 @@ def hub_degree(n_documents: int) -> int:
 def plan(network: Network, path: MetaPath, hubs: int = NONE) -> Plan:
     """Binds a path to a network; nodes with more than `hubs` neighbours are left out of its walks."""
     chains = [0]
-    steps: list[tuple[int, int, int]] = []
+    steps: list[tuple[int, int, int, int]] = []
     branches: list[tuple[int, int, int]] = []
     for chain in path.bind(network.schema):
         for step in chain:
             if isinstance(step, Hop):
-                steps.append((HOP, network.matrix(*step), NONE))
+                steps.append((HOP, network.matrix(*step), NONE, NONE))
                 continue
-            steps.append((MEET, len(branches), len(branches) + len(step)))
+            steps.append((MEET, len(branches), len(branches) + len(step), NONE))
             for branch in step:
                 branches.append((network.matrix(*branch.into), network.matrix(*branch.out_of), branch.least))
         chains.append(len(steps))
+    for place, (kind, first, last, _) in enumerate(steps[: chains[-1]]):
+        if kind == MEET:
+            steps[place] = (MEET, first, last, len(steps))
+            steps.append((MEET, len(branches), len(branches) + last - first, place))
+            branches += [(out ^ 1, into ^ 1, least) for into, out, least in branches[first:last]]
     program = Program(
         np.array(chains, dtype=np.int64),
         np.array(steps, dtype=np.int64),
@@ -85,14 +90,14 @@ def plan(network: Network, path: MetaPath, hubs: int = NONE) -> Plan:
 
 def scratch(network: Network, program: Program) -> Scratch:
     """Fresh memory; pages that no kernel touches cost nothing."""
-    n_nodes = max(network.n_documents, int(max(network.graph.rows, default=0)), len(program.steps))
-    # Each chain has a second slot, for a frontier that was left early and is walked to its end after all.
+    n_nodes = max(network.n_documents, int(max(network.graph.rows, default=0)), 2 * len(program.steps) + 1)
+    # Each chain has a second slot: what the meta-graph that it ends with begins with, or how many walks lead
+    # from an anchor to the nodes half-way.
     slots = 2 * (len(program.chains) - 1)
-    backward_steps = int(np.diff(program.chains).max())
     return Scratch(
-        state=np.full((slots, LEVEL + 1), NONE, dtype=np.int64),
+        state=np.full((slots, READY + 1), NONE, dtype=np.int64),
         lists=np.zeros((NODES + 2 * slots, n_nodes), dtype=np.int64),
-        stamps=np.zeros((MARKS + slots + backward_steps, n_nodes), dtype=np.int32),
+        stamps=np.zeros((MARKS + slots + 1, n_nodes), dtype=np.int32),
         clock=np.zeros(MET_STAMP + 1, dtype=np.int64),
     )
 
@@ -113,7 +118,7 @@ def neighbours_together(plan: Plan, anchors: np.ndarray) -> np.ndarray:
     A walk that starts as the one before it is not walked again, so one venue is expanded once, not once for
     each of its documents.
     """
-    kind, first, _ = plan.program.steps[0]
+    kind, first, *_ = plan.program.steps[0]
     matrix = first if kind == HOP else plan.program.branches[first, 0]
     begin = plan.graph.indptr[plan.graph.first[matrix] + anchors]
     end = plan.graph.indptr[plan.graph.first[matrix] + anchors + 1]

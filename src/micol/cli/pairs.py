@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "-n", "number", default=50_000, show_default=True, type=click.IntRange(1), help="How many pairs to draw."
 )
 @click.option(
-    "--seed", default=0, show_default=True, help="The same seed gives the same pairs on every machine."
+    "--seed", default=0, show_default=True, help="The same seed gives the same pairs, whatever runs it."
 )
 @click.option(
     "--schema", "schema_file", metavar="S.toml", help="Which fields are metadata; the default is the paper's."
@@ -85,7 +85,7 @@ def command(
     """Draws pairs of similar documents from DOCS: an anchor, and a positive that the meta-path leads to.
 
     Each draw of an anchor gives one positive. All pairs are distinct; if fewer exist than are asked for, all
-    of them are given. The same seed gives the same pairs with DuckDB and Spark, others when embedded.
+    of them are given. The same seed gives the same pairs on every engine.
 
     With --skip-bad, DuckDB and Spark list broken records in PAIRS.rejected.parquet, beside the output.
     """

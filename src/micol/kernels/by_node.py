@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from micol.compiled import bare, inner, kernel
+from micol.kernels.instances import first_above
 from micol.kernels.program import (
     DRAWN,
     FOUND,
@@ -19,7 +20,6 @@ from micol.kernels.program import (
     SEEN,
     SIZE,
     SPARE,
-    UNLIMITED,
     ZERO,
     Program,
     Scratch,
@@ -30,9 +30,9 @@ from micol.kernels.program import (
     tick,
 )
 from micol.kernels.random import below, int64, start, unit
-from micol.kernels.uniform import Limits, first_above
 from micol.kernels.walk import advance, meet
 from micol.network import Graph
+from micol.rule import Limits
 
 # Columns of the list of shared nodes: the node, the hop that leaves it, and, where that hop belongs to a
 # meta-graph, the step and the document at its other end.
@@ -44,7 +44,7 @@ def shared_nodes(graph: Graph, program: Program, scratch: Scratch, anchor: int) 
     """All nodes from which a last hop leads on; of a meta-graph those of its first branch."""
     listed, size = np.empty((16, 4), dtype=np.int64), ZERO
     for chain in range(len(program.chains) - 1):
-        advance(graph, program, scratch, chain, chain, anchor, UNLIMITED)
+        advance(graph, program, scratch, chain, anchor)
         last = program.chains[chain + 1] - 1
         kind, first = program.steps[last, 0], program.steps[last, 1]
         for frontier in scratch.lists[NODES + 2 * chain][: scratch.state[chain, SIZE]]:

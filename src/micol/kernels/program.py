@@ -25,7 +25,9 @@ class Program(NamedTuple):
     """A bound meta-path in numbers; chain c has the steps chains[c] : chains[c + 1]."""
 
     chains: np.ndarray
-    steps: np.ndarray  # kind; matrix of a hop, or first and last branch of a meta-graph
+    # Kind; matrix of a hop, or first and last branch of a meta-graph; the meta-graph from end to beginning,
+    # a step after those of all chains.
+    steps: np.ndarray
     branches: np.ndarray  # matrix into the shared nodes, matrix out of them, least number of shared nodes
     n_documents: int
     hub_degree: int  # nodes between with more neighbours are passed over; NONE: no node is
@@ -35,18 +37,15 @@ class Scratch(NamedTuple):
     """Memory of the kernels. A slot holds the walk of one chain."""
 
     state: np.ndarray  # a row for each slot
-    lists: np.ndarray  # TALLY to STOP, then two for each slot: its nodes, and prefix sums of their lengths
-    stamps: (
-        np.ndarray
-    )  # sets: SEEN, HIT, DRAWN, then the nodes of each slot, then one for each step backwards
+    lists: np.ndarray  # TALLY to THERE_WALKS, then two for each slot: its nodes, and numbers for them
+    stamps: np.ndarray  # sets: SEEN, HIT, DRAWN, then the nodes of each slot, then those that a step leads to
     clock: np.ndarray  # single numbers
 
 
 # Columns of Scratch.state.
-ANCHOR, MODE, SIZE, TOTAL, MATRIX, OWNER, BRANCH, MARK, LEVEL = map(int64, range(9))
-# Modes: the nodes are bundles; they are a frontier left early, for its size; they all begin a meta-graph.
-BUNDLES, EARLY, MANY = map(int64, range(3))
-TALLY, SPARE, CHOSEN, FOUND, PLACE, STOP, NODES, SUMS = map(int64, range(8))
+ANCHOR, SIZE, TOTAL, MARK, LEVEL, OWNER, READY = map(int64, range(7))
+TALLY, SPARE, CHOSEN, FOUND, PATH, MET, HERE, HERE_WALKS, THERE, THERE_WALKS = map(int64, range(10))
+NODES, SUMS = map(int64, range(10, 12))
 # A node is in a set where the array holds the set's stamp.
 SEEN, HIT, DRAWN, MARKS = map(int64, range(4))
 # Scratch.clock: stamps and tallies given; whether FOUND is up to date, its size and stamp; visits made.

@@ -85,7 +85,11 @@ def shuffled(items: np.ndarray, seed: int) -> np.ndarray:
 def shuffled_parts(items: np.ndarray, seed: int) -> Iterator[np.ndarray]:
     """The same permutation part by part, so that who needs only its beginning does not wait for all of it."""
     # No two items have the same key, for every step from item to key can be undone.
-    keys = sort_keys(items, seed_word(seed))
+    return in_parts(items, sort_keys(items, seed_word(seed)))
+
+
+def in_parts(items: np.ndarray, keys: np.ndarray) -> Iterator[np.ndarray]:
+    """Items in the order of their keys, which are spread evenly over 64 bits, part by part."""
     parts = min(len(items) // SMALLEST_PART + 1, MOST_PARTS)
     width = (1 << 64) // parts + 1
     for part in range(parts):

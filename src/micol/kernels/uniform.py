@@ -1,223 +1,270 @@
-"""Draws that are uniform over all documents an anchor reaches: the paper's 1/X.
+"""Draws that are uniform over all documents an anchor reaches: the paper's 1/X, by the rule of `micol.rule`.
 
-Short lists are written down and drawn from by a partial shuffle. Larger sets are never listed: a document is
-proposed, and rejected with the probability that makes all documents of the set equally likely.
+Short lists are written down, and come in a random order. Larger sets are never listed: a path instance is
+drawn, and the document at its end rejected with the probability that makes all documents equally likely.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from micol.compiled import bare, kernel
-from micol.kernels.program import (
+from micol.kernels.count import walks_to
+from micol.kernels.hashing import (
+    Hasher,
+    begin_anchor,
+    first_digits,
+    hash_list,
+    hash_trial,
+    next_digits,
+    spread,
+)
+from micol.kernels.instances import count_instances, enter, instance, multiplicity, n_rungs, prepare
+from micol.kernels.names import (
     BRANCH,
+    BY,
+    FRONT,
+    FRONT_MEET,
+    KIND,
+    LAST,
+    LONG,
+    MEETS,
+    ONE,
+    RUNG,
+    STARTS,
+    TARGETS,
+    Canon,
+)
+from micol.kernels.program import (
     DRAWN,
-    EARLY,
     FOUND,
-    LEVEL,
-    MANY,
     MARK,
     MARKS,
-    MATRIX,
-    MODE,
+    MET,
     NODES,
     NONE,
-    OWNER,
-    PLACE,
+    PATH,
+    SEEN,
     SIZE,
     SPARE,
-    STOP,
-    SUMS,
     TOTAL,
+    UNLIMITED,
     ZERO,
     Program,
     Scratch,
-    neighbour,
     place_of,
     row,
     tick,
 )
-from micol.kernels.random import below, start
-from micol.kernels.walk import expand, holds, settle
+from micol.kernels.walk import expand, holds, meet
 from micol.network import Graph
+from micol.rule import PRIME, Limits
 
-
-class Limits(NamedTuple):
-    """When drawing gives up one way for another; they cost or save time and never change a probability."""
-
-    expand: int  # sets of at most so many path instances are listed
-    frontier: int  # a hop before the last with more neighbours than this is not walked, but asked backwards
-    misses: int  # at least so many proposals may fail before the set is listed after all
+LOW = (1 << 32) - 1  # the bits of a document beside its place
 
 
 @bare
-def multiplicity(graph: Graph, program: Program, scratch: Scratch, chain: int, document: int) -> int:
-    """In how many bundles of a chain a document lies; 0 where a meta-graph does not hold for it."""
-    state, nodes = scratch.state[chain], scratch.lists[NODES + 2 * chain]
-    begin, end = row(graph, state[MATRIX] ^ 1, document)
-    count = 0
-    if end - begin <= 16 * state[SIZE]:
+def is_known(program: Program, branch: int) -> int:
+    """The branch, if one shared node is enough for it: who was found by it has that."""
+    return branch if program.branches[branch, 2] == 1 else NONE
+
+
+@bare
+def parallels(
+    graph: Graph, program: Program, scratch: Scratch, canon: Canon, chain: int, document: int, luck: int
+) -> int:
+    """How many instances follow the same documents as the one just drawn; 0 where a meta-graph fails.
+
+    Meta-graphs are looked at only where luck does not rule the document out anyway.
+    """
+    kind, last = canon.chains[chain, KIND], program.chains[chain + 1] - 1
+    path = scratch.lists[PATH]
+    if kind == FRONT_MEET:
+        slot = enter(graph, program, scratch, canon, chain, path[0])
+        times = multiplicity(graph, scratch, slot, canon.chains[chain, LAST], document)
+        known = is_known(program, canon.chains[chain, BRANCH])
+        if luck % times == 0 and holds(graph, program, last, path[0], document, known):
+            return times
+        return ZERO
+    times = ZERO + 1
+    if kind != LONG:
+        return times
+    for depth in range(n_rungs(program, chain)):
+        here = canon.rungs[canon.chains[chain, RUNG] + depth]
+        if here[MEETS] == NONE:
+            continue
+        begin = canon.ladder[here[STARTS] + path[depth]]
+        end = canon.ladder[here[STARTS] + path[depth] + 1]
+        shared, out = ZERO, program.branches[here[BY], 1]
         for at in range(begin, end):
-            if scratch.stamps[MARKS + chain, graph.indices[at]] == state[MARK]:
-                count += 1
-    else:
-        for index in range(state[SIZE]):
-            begin, end = row(graph, state[MATRIX], nodes[index])
-            at = place_of(graph, begin, end, document)
-            if at < end and graph.indices[at] == document:
-                count += 1
-    if count > 0 and state[OWNER] != NONE:
-        last = program.chains[chain + 1] - 1
-        if not holds(graph, program, last, state[OWNER], document, state[BRANCH]):
-            return 0
+            first, stop = row(graph, out, canon.ladder[here[TARGETS] + at])
+            found = place_of(graph, first, stop, path[depth + 2])
+            if found < stop and graph.indices[found] == path[depth + 2]:
+                shared += 1
+        times *= shared
+        known = is_known(program, here[BY])
+        if luck % times != 0 or not holds(graph, program, here[MEETS], path[depth], path[depth + 2], known):
+            return ZERO
+    return times
+
+
+@bare
+def ways(
+    graph: Graph, program: Program, scratch: Scratch, canon: Canon, chain: int, anchor: int, document: int
+) -> int:
+    """How many walks along a chain lead to a document; through a meta-graph it is one."""
+    kind = canon.chains[chain, KIND]
+    if kind == ONE:
+        begin, end = row(graph, canon.chains[chain, LAST], anchor)
+        at = place_of(graph, begin, end, document)
+        return ZERO + 1 if at < end and graph.indices[at] == document else ZERO
+    if kind == FRONT:
+        return multiplicity(graph, scratch, chain, canon.chains[chain, LAST], document)
+    if kind == LONG:
+        return walks_to(graph, program, scratch, chain, document)
+    last = program.chains[chain + 1] - 1
+    state = scratch.state[chain]
+    if state[SIZE] == 1:
+        node = scratch.lists[NODES + 2 * chain][0]
+        return ZERO + 1 if holds(graph, program, last, node, document, NONE) else ZERO
+    back = program.steps[last, 3]
+    size = meet(graph, program, scratch, back, document, SEEN, tick(scratch), MET, ZERO)
+    count = ZERO
+    for index in range(size):
+        if scratch.stamps[MARKS + chain, scratch.lists[MET, index]] == state[MARK]:
+            count += 1
     return count
 
 
 @bare
-def leads_back(graph: Graph, program: Program, scratch: Scratch, chain: int, document: int) -> bool:
-    """Whether some walk back from a document meets the frontier of a chain; stops at the first that does."""
-    state, place, stop = scratch.state[chain], scratch.lists[PLACE], scratch.lists[STOP]
-    last = program.chains[chain + 1] - 1
-    visited = MARKS + len(scratch.state)
-    stamp = tick(scratch)
-    # A stack of rows: where each goes on, and where it ends.
-    depth = ZERO
-    place[0], stop[0] = row(graph, program.steps[last, 1] ^ 1, document)
-    while depth >= 0:
-        if place[depth] == stop[depth]:
-            depth -= 1
-            continue
-        node = neighbour(graph, place[depth])
-        place[depth] += 1
-        if last - depth == state[LEVEL]:
-            if scratch.stamps[MARKS + chain, node] == state[MARK]:
-                return True
-        elif scratch.stamps[visited + depth, node] != stamp:
-            scratch.stamps[visited + depth, node] = stamp
-            depth += 1
-            place[depth], stop[depth] = row(graph, program.steps[last - depth, 1] ^ 1, node)
-    return False
-
-
-@bare
-def reaches(graph: Graph, program: Program, scratch: Scratch, document: int) -> bool:
-    """Whether any chain leads to a document."""
-    for chain in range(len(program.chains) - 1):
-        if scratch.state[chain, MODE] == EARLY:
-            if leads_back(graph, program, scratch, chain, document):
-                return True
-        elif multiplicity(graph, program, scratch, chain, document) > 0:
-            return True
-    return False
-
-
-@bare
-def first_above(sums: np.ndarray, size: int, value: float) -> int:
-    """The first of ascending sums that is greater than a value."""
-    begin, end = ZERO, size
-    while begin < end:
-        middle = (begin + end) >> 1
-        if sums[middle] <= value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
-@bare
-def instance(graph: Graph, program: Program, scratch: Scratch, place: int) -> int:
-    """The document at the end of the path instance with this number, over all chains and bundles."""
-    chain = ZERO
-    while place >= scratch.state[chain, TOTAL]:
-        place -= scratch.state[chain, TOTAL]
-        chain += 1
-    state = scratch.state[chain]
-    sums = scratch.lists[SUMS + 2 * chain]
-    bundle = first_above(sums, state[SIZE], place)
-    _, end = row(graph, state[MATRIX], scratch.lists[NODES + 2 * chain][bundle])
-    return neighbour(graph, end - (sums[bundle] - place))
-
-
-@bare
-def propose(
-    graph: Graph, program: Program, scratch: Scratch, random: np.ndarray, total: int, early: bool
-) -> int:
-    """One proposal, NONE where it is rejected; each reached document is equally likely to come out."""
-    if early:
-        document = below(random, program.n_documents)
-        return document if reaches(graph, program, scratch, document) else NONE
-    document = instance(graph, program, scratch, below(random, total))
-    if document >= program.n_documents:
-        return NONE
-    times = ZERO
-    for chain in range(len(program.chains) - 1):
-        times += multiplicity(graph, program, scratch, chain, document)
-    # A document at the end of `times` instances is proposed so many times as often.
-    return document if times > 0 and below(random, times) == 0 else NONE
+def is_accepted(
+    graph: Graph, program: Program, scratch: Scratch, canon: Canon, chain: int, anchor: int, document: int,
+    luck: int,
+) -> bool:  # fmt: skip
+    """Whether a document that was drawn is taken: once in as many times as instances lead to it."""
+    times = parallels(graph, program, scratch, canon, chain, document, luck)
+    if times == 0:
+        return False
+    if len(program.chains) == 2 and program.chains[1] == 1:
+        # A single step joins two documents, or does not.
+        return True
+    count = ZERO
+    for other in range(len(program.chains) - 1):
+        count += ways(graph, program, scratch, canon, ZERO + other, anchor, document)
+    return luck % (times * count) == 0
 
 
 @kernel
 def draw_uniform(
-    graph: Graph, program: Program, scratch: Scratch, limits: Limits, seed: np.uint64, anchors: np.ndarray,
-    positives: np.ndarray, counts: np.ndarray,
+    graph: Graph, program: Program, scratch: Scratch, canon: Canon, hasher: Hasher, limits: Limits,
+    seed: np.ndarray, anchors: np.ndarray, positives: np.ndarray, counts: np.ndarray,
 ) -> None:  # fmt: skip
     """For each anchor up to positives.shape[1] distinct documents, uniform over all it reaches."""
-    random = np.empty(2, dtype=np.uint64)
-    quota = positives.shape[1]
+    quota, n_chains = positives.shape[1], len(program.chains) - 1
     for index in range(len(anchors)):
-        anchor = anchors[index]
-        start(random, seed, anchor)
-        total, early, many, cheap = ZERO, False, False, True
-        for chain in range(len(program.chains) - 1):
-            settle(graph, program, scratch, chain, chain, anchor, limits.frontier)
-            total += scratch.state[chain, TOTAL]
-            early |= scratch.state[chain, MODE] == EARLY
-            many |= scratch.state[chain, MODE] == MANY
-            cheap &= scratch.state[chain, OWNER] == NONE
+        anchor, total = anchors[index], ZERO
+        for chain in range(n_chains):
+            count_instances(graph, program, scratch, canon, ZERO + chain, anchor)
+            total = min(total + scratch.state[chain, TOTAL], UNLIMITED)
         counts[index] = 0
-        if total == 0 and not early and not many:
+        if total == 0:
             continue
-        mine, count, misses = tick(scratch), ZERO, ZERO
+        mine, count, begin, trial, trials = tick(scratch), ZERO, ZERO, ZERO, ZERO
         scratch.stamps[DRAWN, anchor] = mine
-        if not many and (early or total > limits.expand):
-            # Listing costs about as much as one proposal for every few dozen instances; more, where it means
-            # to walk on from a large frontier; less, where each proposal is held against a meta-graph.
-            allowed = max(limits.misses, total >> 6) if cheap else limits.misses
-            if early:
-                allowed = 16 * limits.misses
-            while count < quota and misses < allowed:
-                document = propose(graph, program, scratch, random, total, early)
-                if document == NONE or scratch.stamps[DRAWN, document] == mine:
-                    misses += 1
-                    continue
+        # More instances than can be counted are listed, too.
+        if limits.listed < total < UNLIMITED:
+            begin = begin_anchor(hasher, seed, canon.keys[anchor])
+            trials = min(max(limits.trials, total // limits.share), limits.most)
+            for chain in range(n_chains):
+                prepare(graph, program, scratch, canon, limits, ZERO + chain, anchor)
+        while count < quota and trial < trials:
+            hash_trial(hasher, begin, trial)
+            trial += 1
+            place, luck = first_digits(hasher) % total, next_digits(hasher)
+            chain = ZERO
+            while place >= scratch.state[chain, TOTAL]:
+                place -= scratch.state[chain, TOTAL]
+                chain += 1
+            document = instance(graph, program, scratch, canon, chain, anchor, place)
+            # What was drawn once is not drawn again, whether it would be accepted or not.
+            if scratch.stamps[DRAWN, document] == mine:
+                continue
+            if is_accepted(graph, program, scratch, canon, chain, anchor, document, luck):
                 scratch.stamps[DRAWN, document] = mine
                 positives[index, count] = document
                 count += 1
         if count < quota:
-            size = expand(graph, program, scratch, anchor)
-            count = shuffle(scratch, random, size, mine, positives[index], count)
+            size = left_over(scratch, expand(graph, program, scratch, anchor), mine)
+            if size > 1:
+                hash_list(hasher, begin_anchor(hasher, seed, canon.keys[anchor]))
+            count = draw_listed(scratch, canon, hasher, size, positives[index], count)
         counts[index] = count
 
 
 @bare
-def shuffle(
-    scratch: Scratch, random: np.ndarray, size: int, mine: int, positives: np.ndarray, count: int
+def left_over(scratch: Scratch, size: int, mine: int) -> int:
+    """Puts in SPARE the documents of FOUND that were not drawn yet; returns how many."""
+    left = ZERO
+    for index in range(size):
+        document = scratch.lists[FOUND, index]
+        if scratch.stamps[DRAWN, document] != mine:
+            scratch.lists[SPARE, left] = document
+            left += 1
+    return left
+
+
+@bare
+def sort_numbers(numbers: np.ndarray, size: int) -> None:
+    """A heap sort; numpy's takes a second to compile."""
+    unsorted, root = size, size // 2
+    while unsorted > 1:
+        if root > 0:
+            root -= 1
+        else:
+            unsorted -= 1
+            numbers[0], numbers[unsorted] = numbers[unsorted], numbers[0]
+        parent = root
+        while 2 * parent + 1 < unsorted:
+            child = 2 * parent + 1
+            if child + 1 < unsorted and numbers[child + 1] > numbers[child]:
+                child += 1
+            if numbers[parent] >= numbers[child]:
+                break
+            numbers[parent], numbers[child] = numbers[child], numbers[parent]
+            parent = child
+
+
+@bare
+def draw_listed(
+    scratch: Scratch, canon: Canon, hasher: Hasher, size: int, positives: np.ndarray, count: int
 ) -> int:
-    """Draws the rest from the listed documents, those already drawn left out; the list stays as it was."""
-    found, swapped = scratch.lists[FOUND], scratch.lists[SPARE]
-    done = ZERO
-    while done < size and count < len(positives):
-        other = done + below(random, size - done)
-        found[done], found[other] = found[other], found[done]
-        swapped[done] = other
-        if scratch.stamps[DRAWN, found[done]] != mine:
-            positives[count] = found[done]
-            count += 1
-        done += 1
-    # The next anchor may lead to the same list, and must find it in the same order.
-    while done > 0:
-        done -= 1
-        found[done], found[swapped[done]] = found[swapped[done]], found[done]
+    """Draws from the documents in SPARE: all of them are in a random order, which ends where enough are."""
+    listed, keys = scratch.lists[SPARE], canon.keys
+    first, second, third = hasher.digest[0] % PRIME, hasher.digest[1] % PRIME, hasher.digest[2] % PRIME
+    if len(positives) - count == 1 and size > 0:
+        best, least = listed[0], spread(keys[listed[0]], first, second, third)
+        for index in range(1, size):
+            document = listed[index]
+            place = spread(keys[document], first, second, third)
+            if place < least or (place == least and keys[document] < keys[best]):
+                best, least = document, place
+        positives[count] = best
+        return count + 1
+    for index in range(size):
+        # Beside each other: the place, and who is there.
+        listed[index] |= spread(keys[listed[index]], first, second, third) << 32
+    sort_numbers(listed, size)
+    for index in range(1, size):
+        at = index
+        # Those in one place come in the order of their keys.
+        while (
+            at > 0
+            and listed[at] >> 32 == listed[at - 1] >> 32
+            and keys[listed[at] & LOW] < keys[listed[at - 1] & LOW]
+        ):
+            listed[at], listed[at - 1] = listed[at - 1], listed[at]
+            at -= 1
+    for index in range(min(size, len(positives) - count)):
+        positives[count] = listed[index] & LOW
+        count += 1
     return count

@@ -1,8 +1,7 @@
 """Walks over the network: from one document to all it reaches along a meta-path.
 
 A chain is walked as a set of nodes, hop by hop, up to its last step. What remains are *bundles*: nodes, each
-of which leads by the last hop to a row of documents. A meta-graph as the last step becomes bundles as well,
-with a condition on each document. The drawing kernels work on bundles alone.
+of which leads by the last hop to a row of documents, or by a meta-graph to documents that meet a condition.
 """
 
 from __future__ import annotations
@@ -13,33 +12,22 @@ from micol.compiled import bare, kernel
 from micol.kernels.program import (
     ANCHOR,
     ANCHOR_COST,
-    BRANCH,
-    BUNDLES,
     CHECK_COST,
     CHOSEN,
-    EARLY,
     FOUND,
     HIT,
     HOP,
-    LEVEL,
     LISTED,
     LISTED_SIZE,
     LISTED_STAMP,
-    MANY,
-    MARK,
-    MARKS,
-    MATRIX,
-    MODE,
     NODES,
     NONE,
-    OWNER,
+    READY,
     SEEN,
     SIZE,
     SPARE,
-    SUMS,
     TALLIES,
     TALLY,
-    TOTAL,
     UNLIMITED,
     WORK,
     ZERO,
@@ -216,25 +204,9 @@ def same_row(graph: Graph, matrix: int, one: int, other: int) -> bool:
 
 
 @bare
-def is_too_far(
-    graph: Graph, program: Program, nodes: np.ndarray, size: int, step: int, end: int, limit: int
-) -> bool:
-    """Whether a hop from these nodes has too many neighbours, and only hops follow it."""
-    for index in range(step, end):
-        if program.steps[index, 0] != HOP:
-            return False
-    cost = 0
-    for index in range(size):
-        cost += length(graph, program.steps[step, 1], nodes[index])
-    return cost > limit
-
-
-@bare
-def advance(
-    graph: Graph, program: Program, scratch: Scratch, slot: int, chain: int, anchor: int, limit: int
-) -> bool:
+def advance(graph: Graph, program: Program, scratch: Scratch, chain: int, anchor: int) -> bool:
     """Walks from the anchor up to the last step; False where the anchor before it led to the same nodes."""
-    state, nodes, spare = scratch.state[slot], scratch.lists[NODES + 2 * slot], scratch.lists[SPARE]
+    state, nodes, spare = scratch.state[chain], scratch.lists[NODES + 2 * chain], scratch.lists[SPARE]
     step, end = program.chains[chain], program.chains[chain + 1]
     begins_alike = (
         state[ANCHOR] != NONE
@@ -242,16 +214,13 @@ def advance(
         and program.steps[step, 0] == HOP
         and same_row(graph, program.steps[step, 1], state[ANCHOR], anchor)
     )
-    if begins_alike:
+    if state[ANCHOR] == anchor or begins_alike:
         return False
-    state[ANCHOR], state[MODE], state[OWNER] = anchor, BUNDLES, NONE
+    state[ANCHOR], state[READY] = anchor, NONE
     nodes[0] = anchor
     size = ZERO + 1
     while step < end - 1:
         out = program.steps[step + 1, 1] if program.steps[step + 1, 0] == HOP else NONE
-        if is_too_far(graph, program, nodes, size, step, end, limit):
-            state[MODE] = EARLY
-            break
         if program.steps[step, 0] == HOP:
             count = hop(graph, program, scratch, nodes, size, program.steps[step, 1], out)
         else:
@@ -264,45 +233,18 @@ def advance(
                 nodes[size] = spare[index]
                 size += 1
         step += 1
-    state[SIZE], state[LEVEL] = size, step
+    state[SIZE] = size
+    scratch.clock[LISTED] = 0
     return True
 
 
 @bare
-def settle(
-    graph: Graph, program: Program, scratch: Scratch, slot: int, chain: int, anchor: int, limit: int
-) -> None:
-    """Walks a chain and prepares its bundles: lengths summed up, nodes marked."""
-    if not advance(graph, program, scratch, slot, chain, anchor, limit):
-        return
-    state, nodes, sums = scratch.state[slot], scratch.lists[NODES + 2 * slot], scratch.lists[SUMS + 2 * slot]
-    last = program.chains[chain + 1] - 1
-    if program.steps[last, 0] == HOP:
-        state[MATRIX] = program.steps[last, 1]
-    elif state[SIZE] == 1:
-        state[OWNER] = nodes[0]
-        branch, state[SIZE], _ = choose(graph, program, last, state[OWNER], nodes)
-        state[MATRIX] = program.branches[branch, 1]
-        # One shared node is enough, and who is at a bundle has it.
-        state[BRANCH] = branch if program.branches[branch, 2] == 1 else NONE
-    else:
-        state[MODE] = MANY
-    state[MARK], state[TOTAL] = tick(scratch), 0
-    for index in range(state[SIZE]):
-        scratch.stamps[MARKS + slot, nodes[index]] = state[MARK]
-        if state[MODE] == BUNDLES:
-            state[TOTAL] += length(graph, state[MATRIX], nodes[index])
-            sums[index] = state[TOTAL]
-    scratch.clock[LISTED] = 0
-
-
-@bare
-def list_bundles(graph: Graph, scratch: Scratch, slot: int, stamp: int, size: int) -> int:
-    """Appends to FOUND the documents of a slot's bundles that are not there yet."""
-    state, nodes = scratch.state[slot], scratch.lists[NODES + 2 * slot]
-    scratch.clock[WORK] += state[TOTAL]
-    for index in range(state[SIZE]):
-        begin, end = row(graph, state[MATRIX], nodes[index])
+def list_bundles(graph: Graph, scratch: Scratch, chain: int, matrix: int, stamp: int, size: int) -> int:
+    """Appends to FOUND the documents of a chain's bundles that are not there yet."""
+    nodes = scratch.lists[NODES + 2 * chain]
+    for index in range(scratch.state[chain, SIZE]):
+        begin, end = row(graph, matrix, nodes[index])
+        scratch.clock[WORK] += end - begin
         for at in range(begin, end):
             document = neighbour(graph, at)
             if scratch.stamps[HIT, document] != stamp:
@@ -317,25 +259,20 @@ def expand(graph: Graph, program: Program, scratch: Scratch, anchor: int) -> int
     """Lists in FOUND, each once, all that any chain leads to, the anchor among them; returns how many."""
     n_chains = len(program.chains) - 1
     for chain in range(n_chains):
-        if scratch.state[chain, MODE] == EARLY:
-            settle(graph, program, scratch, n_chains + chain, chain, anchor, UNLIMITED)
+        advance(graph, program, scratch, chain, anchor)
     if scratch.clock[LISTED] == 1:
         return scratch.clock[LISTED_SIZE]
     stamp, size = tick(scratch), ZERO
     for chain in range(n_chains):
-        slot = n_chains + chain if scratch.state[chain, MODE] == EARLY else chain
         last = program.chains[chain + 1] - 1
         if program.steps[last, 0] == HOP:
-            size = list_bundles(graph, scratch, slot, stamp, size)
-        elif scratch.state[slot, OWNER] != NONE:
-            owner = scratch.state[slot, OWNER]
-            size = meet(graph, program, scratch, last, owner, HIT, stamp, FOUND, size)
-        else:
-            for index in range(scratch.state[slot, SIZE]):
-                node = scratch.lists[NODES + 2 * slot][index]
-                size = meet(graph, program, scratch, last, node, HIT, stamp, FOUND, size)
+            size = list_bundles(graph, scratch, chain, program.steps[last, 1], stamp, size)
+            continue
+        for index in range(scratch.state[chain, SIZE]):
+            node = scratch.lists[NODES + 2 * chain][index]
+            size = meet(graph, program, scratch, last, node, HIT, stamp, FOUND, size)
     # Link nodes outside the corpus are no documents.
-    kept = 0
+    kept = ZERO
     for index in range(size):
         if scratch.lists[FOUND, index] < program.n_documents:
             scratch.lists[FOUND, kept] = scratch.lists[FOUND, index]
@@ -351,8 +288,6 @@ def count_partners(
     """How many documents each anchor reaches; those of the last one stay in FOUND."""
     for index in range(len(anchors)):
         anchor = anchors[index]
-        for chain in range(len(program.chains) - 1):
-            settle(graph, program, scratch, chain, chain, anchor, UNLIMITED)
         scratch.clock[WORK] += ANCHOR_COST
         counts[index] = expand(graph, program, scratch, anchor)
         if scratch.stamps[HIT, anchor] == scratch.clock[LISTED_STAMP]:

@@ -92,8 +92,8 @@ class Duck(Engine):
     def quoted(self, column: str) -> str:
         return '"' + column.replace('"', '""') + '"'
 
-    def hash(self, text: str) -> str:
-        return f"CAST(concat('0x', substr(md5({text}), 1, 15)) AS BIGINT)"
+    def number(self, digits: str) -> str:
+        return f"CAST(concat('0x', {digits}) AS BIGINT)"
 
     def quotient(self, dividend: str, divisor: str) -> str:
         return f"({dividend} // {divisor})"

@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from micol.progress import Progress
+from micol.rule import HALF, KEY_DIGITS, PRIME
 
 # The columns that tell where a record stands.
 FILE, RECORD = "__file__", "__record__"
-# Hashes are whole numbers from 0 to this, exclusive: the first 15 hexadecimal digits of an MD5.
-HASHES = 1 << 60
-
 Kind = Literal["value", "list", "other"]
 
 
@@ -76,6 +74,17 @@ class Engine(ABC):
                 else:
                     self.drop(table)
 
+    def key(self, id: str) -> str:
+        """The key of a document."""
+        return self.number(f"substr(md5({id}), 1, {KEY_DIGITS})")
+
+    def spread(self, key: str, coefficients: Sequence[str]) -> str:
+        """The place of a key in an order that three coefficients decide."""
+        first, second, third = coefficients
+        return (
+            f"(({first} * {self.quotient(key, str(HALF))} + {second} * ({key} % {HALF}) + {third}) % {PRIME})"
+        )
+
     def count(self, table: str) -> int:
         return int(self.rows(f"SELECT count(*) FROM {table}")[0][0])
 
@@ -115,8 +124,8 @@ class Engine(ABC):
     def quoted(self, column: str) -> str: ...
 
     @abstractmethod
-    def hash(self, text: str) -> str:
-        """A number below HASHES that looks random, the same on every engine."""
+    def number(self, digits: str) -> str:
+        """The whole number that up to 15 hexadecimal digits stand for."""
 
     @abstractmethod
     def quotient(self, dividend: str, divisor: str) -> str:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from micol.errors import UsageError
 from micol.metapath import MetaPath
 from micol.progress import Progress
-from micol.scale.draws import LIMITS, Draws, Limits, reached_by
-from micol.scale.engine import HASHES, Engine
+from micol.rule import LIMITS, PRIME, Limits, order_of_anchors
+from micol.scale.draws import Draws, reached_by
+from micol.scale.engine import Engine
 from micol.scale.network import Network
 from micol.scale.reading import Reader, Rejects
 from micol.scale.walks import Walks
@@ -67,20 +68,19 @@ class Mine:
             raise UsageError(f"the number of pairs must not be negative, got {n}")
         with Progress(f"mining with {self.engine.name}", None, "steps") as self.engine.progress:
             draws = Draws(self.walks, self.chains, seed, limits)
-            return Drawing(self, draws, n).pairs()
+            return Drawing(self, draws, n, seed).pairs()
 
 
 class Drawing:
     """One drawing of pairs: batches of anchors, and rounds."""
 
-    def __init__(self, mine: Mine, draws: Draws, n: int) -> None:
+    def __init__(self, mine: Mine, draws: Draws, n: int, seed: int) -> None:
         self.engine, self.n_documents, self.draws, self.n = mine.engine, mine.n_documents, draws, n
         # One pair more than asked for tells whether there is one.
         self.enough = n + 1
-        self.anchors = self.engine.keep(
-            "anchors",
-            f"SELECT id AS anchor, {draws.random('anchor', 'id')} AS h FROM {mine.network.documents}",
-        )
+        keyed = f"SELECT id AS anchor, {self.engine.key('id')} AS key FROM {mine.network.documents}"
+        h = self.engine.spread("key", list(map(str, order_of_anchors(seed))))
+        self.anchors = self.engine.keep("anchors", f"SELECT anchor, key, {h} AS h FROM ({keyed}) k")
 
     def pairs(self) -> Mined:
         drawn, found = self.sweep(self.anchors, self.n_documents, 1, self.enough)
@@ -105,44 +105,49 @@ class Drawing:
     def full(self, drawn: str, rounds: int) -> str:
         """The anchors that have drawn in every round."""
         return self.engine.keep(
-            "full", f"SELECT anchor, h FROM ({drawn}) d GROUP BY anchor, h HAVING count(*) = {rounds}"
+            "full",
+            f"SELECT anchor, key, h FROM ({drawn}) d GROUP BY anchor, key, h HAVING count(*) = {rounds}",
         )
 
     def sweep(self, anchors: str, n_anchors: int, rounds: int, enough: int | None) -> tuple[str, int]:
-        """Draws for anchors in the order of their hashes until there are enough: a query, and a count."""
+        """Draws for anchors in their order until there are enough: a query, and a count."""
         most = max(1, min(self.engine.sizes.anchors, self.engine.sizes.pairs // rounds))
         parts: list[str] = []
         begin = seen = found = 0
-        while begin < HASHES and not (enough is not None and found >= enough):
+        while begin < PRIME and not (enough is not None and found >= enough):
             likely = most
             if enough is not None and (found or not seen):
                 rate = found / seen if seen else 1.0
                 likely = min(most, int(MARGIN * (enough - found) / rate) + FEWEST)
-            # Hashes are spread evenly, so a share of them is a share of the anchors.
-            end = min(HASHES, begin + 1 + HASHES * likely // max(n_anchors, 1))
+            # Places are spread evenly, so a share of them is a share of the anchors.
+            end = min(PRIME, begin + 1 + PRIME * likely // max(n_anchors, 1))
             with self.engine.scope() as results:
                 batch = self.engine.keep(
-                    "batch", f"SELECT anchor, h FROM {anchors} WHERE h >= {begin} AND h < {end}"
+                    "batch", f"SELECT anchor, key, h FROM {anchors} WHERE h >= {begin} AND h < {end}"
                 )
                 drawn = self.draws.drawn(batch, rounds)
                 results.append(drawn)
                 seen, found = seen + self.engine.count(batch), found + self.engine.count(drawn)
             parts.append(drawn)
             begin = end
-        return " UNION ALL ".join(f"SELECT anchor, h, round, positive FROM {part}" for part in parts), found
+        return " UNION ALL ".join(
+            f"SELECT anchor, key, h, round, positive FROM {part}" for part in parts
+        ), found
 
     def first(self, drawn: str, found: int) -> Mined:
         """The first n in the order of rounds and anchors."""
         if found > self.n:
             cut = self.engine.keep(
                 "cut",
-                f"SELECT round, h, anchor FROM ({drawn}) d ORDER BY round, h, anchor LIMIT 1 OFFSET {self.n}",
+                f"SELECT round, h, key, anchor FROM ({drawn}) d ORDER BY round, h, key, anchor "
+                f"LIMIT 1 OFFSET {self.n}",
             )
             drawn = (
                 f"SELECT d.* FROM ({drawn}) d CROSS JOIN {cut} c WHERE d.round < c.round "
-                "OR (d.round = c.round AND (d.h < c.h OR (d.h = c.h AND d.anchor < c.anchor)))"
+                "OR (d.round = c.round AND (d.h < c.h OR (d.h = c.h AND (d.key < c.key "
+                "OR (d.key = c.key AND d.anchor < c.anchor)))))"
             )
         pairs = self.engine.keep("pairs", drawn)
         n_anchors = self.engine.rows(f"SELECT count(*) FROM (SELECT DISTINCT anchor FROM {pairs}) a")[0][0]
-        query = f"SELECT anchor, positive FROM {pairs} ORDER BY round, h, anchor"
+        query = f"SELECT anchor, positive FROM {pairs} ORDER BY round, h, key, anchor"
         return Mined(query, self.engine.count(pairs), n_anchors, exhausted=found <= self.n)

@@ -7,12 +7,11 @@ equi-join for each hop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from micol.metapath import Hop, Step
+from micol.rule import KEY_DIGITS
 from micol.scale.walks import Fan, Walks
-
-Random = Callable[..., str]
 
 
 class Proposals:
@@ -24,9 +23,9 @@ class Proposals:
         chains: Sequence[Sequence[Step]],
         fans: Sequence[Fan],
         anchors: str,
-        random: Random,
+        seed: str,
     ) -> None:
-        self.walks, self.engine, self.chains, self.random = walks, walks.engine, chains, random
+        self.walks, self.engine, self.chains, self.seed = walks, walks.engine, chains, seed
         starts = self.engine.view("starts", f"SELECT anchor AS node FROM {anchors}")
         self.fans = [self.narrowed(fan, starts) for fan in fans]
         self.cells = [[self.cell_table(fan, hop) for hop in range(len(fan.entries))] for fan in self.fans]
@@ -92,13 +91,13 @@ class Proposals:
         )
 
     def accepted(self, anchors: str, first: int, stop: int) -> str:
-        """What comes of the trials of anchors (anchor, total, trials): (anchor, positive, trial)."""
+        """What comes of the trials of anchors (anchor, key, total, trials): (anchor, positive, trial)."""
         trials = self.trials(anchors, first, stop)
         proposed = []
         for number, (chain, fan) in enumerate(zip(self.chains, self.fans, strict=True)):
             mine = self.engine.view(
                 "trials",
-                "SELECT t.anchor, t.trial, t.place - s.first AS place, t.anchor AS n0, "
+                "SELECT t.anchor, t.trial, t.luck, t.place - s.first AS place, t.anchor AS n0, "
                 f"CAST(1 AS BIGINT) AS times FROM {trials} t JOIN {self.shares} s "
                 f"ON s.anchor = t.anchor AND s.chain = {number} "
                 "WHERE t.place >= s.first AND t.place < s.stop",
@@ -110,10 +109,15 @@ class Proposals:
         each = self.engine.each(
             self.engine.numbers(f"CAST({first} AS BIGINT)", f"CAST(least({stop}, trials) - 1 AS BIGINT)")
         )
+        text = f"concat('{self.seed}:', key, ':', trial)"
+        digests = (
+            f"SELECT anchor, total, trial, md5({text}) AS digest "
+            f"FROM (SELECT anchor, key, total, {each} AS trial FROM {anchors}) t"
+        )
+        place = self.engine.number(f"substr(digest, 1, {KEY_DIGITS})")
+        luck = self.engine.number(f"substr(digest, {KEY_DIGITS + 1}, {KEY_DIGITS})")
         return self.engine.keep(
-            "trials",
-            f"SELECT anchor, trial, {self.random('trial', 'trial', 'anchor')} % total AS place "
-            f"FROM (SELECT anchor, total, {each} AS trial FROM {anchors}) t",
+            "trials", f"SELECT anchor, trial, {place} % total AS place, {luck} AS luck FROM ({digests}) d"
         )
 
     def instances(self, number: int, fan: Fan, trials: str) -> str:
@@ -123,15 +127,16 @@ class Proposals:
             here, there = nodes[-1], f"n{len(nodes)}"
             trials = self.engine.keep(
                 "trials",
-                f"SELECT t.anchor, t.trial, t.place - c.first AS place, t.times, {columns('t', nodes)}, "
-                f"c.b AS {there} FROM (SELECT i.*, {quotient('i.place', self.width('w'))} AS cell "
+                f"SELECT t.anchor, t.trial, t.luck, t.place - c.first AS place, t.times, "
+                f"{columns('t', nodes)}, c.b AS {there} "
+                f"FROM (SELECT i.*, {quotient('i.place', self.width('w'))} AS cell "
                 f"FROM {trials} i JOIN {fan.weights[hop]} w ON w.node = i.{here}) t JOIN {cells} c "
                 f"ON c.a = t.{here} AND c.cell = t.cell WHERE t.place >= c.first AND t.place < c.stop",
             )
             nodes.append(there)
         return self.engine.keep(
             "trials",
-            f"SELECT t.anchor, t.trial, t.times, {columns('t', nodes)}, x.b AS n{len(nodes)}, "
+            f"SELECT t.anchor, t.trial, t.luck, t.times, {columns('t', nodes)}, x.b AS n{len(nodes)}, "
             f"x.b AS positive FROM {trials} t JOIN {self.index[number]} x "
             f"ON x.a = t.{nodes[-1]} AND x.place = t.place "
             "WHERE x.b <> t.anchor",
@@ -154,8 +159,8 @@ class Proposals:
             others = columns("t", [f"n{node}" for node in range(len(fan.entries) + 2)])
             trials = self.engine.keep(
                 "trials",
-                f"SELECT t.anchor, t.trial, {others}, t.positive, t.times * s.n AS times FROM {trials} t "
-                f"JOIN {shared} s ON s.a = t.{begin} AND s.b = t.{end}",
+                f"SELECT t.anchor, t.trial, t.luck, {others}, t.positive, t.times * s.n AS times "
+                f"FROM {trials} t JOIN {shared} s ON s.a = t.{begin} AND s.b = t.{end}",
             )
             place += 2
         return trials
@@ -163,12 +168,11 @@ class Proposals:
     def lucky(self, proposed: Sequence[str]) -> str:
         """Each proposal with probability 1 / (the instances that lead to its document)."""
         trials = " UNION ALL ".join(
-            f"SELECT anchor, trial, positive, times FROM {table}" for table in proposed
+            f"SELECT anchor, trial, luck, positive, times FROM {table}" for table in proposed
         )
-        luck = self.random("accept", "t.trial", "t.anchor")
         if len(self.chains) == 1 and len(self.chains[0]) == 1:
             # A single step joins two documents, or does not.
-            query = f"SELECT anchor, positive, trial FROM ({trials}) t WHERE {luck} % times = 0"
+            query = f"SELECT anchor, positive, trial FROM ({trials}) t WHERE {self.is_lucky('times')}"
             return self.engine.keep("accepted", query)
         pairs = self.engine.keep("pairs", f"SELECT DISTINCT anchor AS a, positive AS b FROM ({trials}) t")
         ways = " UNION ALL ".join(
@@ -178,8 +182,12 @@ class Proposals:
         return self.engine.keep(
             "accepted",
             f"SELECT t.anchor, t.positive, t.trial FROM ({trials}) t JOIN ({ways}) w "
-            f"ON w.a = t.anchor AND w.b = t.positive WHERE {luck} % (t.times * w.n) = 0",
+            f"ON w.a = t.anchor AND w.b = t.positive WHERE {self.is_lucky('t.times * w.n')}",
         )
+
+    def is_lucky(self, times: str) -> str:
+        """One in so many; a remainder favours small ones by less than any number of draws could tell."""
+        return f"t.luck % ({times}) = 0"
 
 
 def columns(table: str, names: Sequence[str]) -> str:

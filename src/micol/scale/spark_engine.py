@@ -99,8 +99,8 @@ class Spark(Engine):
     def quoted(self, column: str) -> str:
         return "`" + column.replace("`", "``") + "`"
 
-    def hash(self, text: str) -> str:
-        return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
+    def number(self, digits: str) -> str:
+        return f"CAST(conv({digits}, 16, 10) AS BIGINT)"
 
     def quotient(self, dividend: str, divisor: str) -> str:
         return f"({dividend} div {divisor})"

@@ -61,7 +61,8 @@ class Walks:
             f"SELECT {out_of.source} AS node, count(*) AS n FROM {out_of.table} GROUP BY {out_of.source}"
         )
         found = self.engine.rows(
-            f"SELECT CAST(sum(CAST(i.n AS DOUBLE) * o.n) AS DOUBLE) FROM ({arrivals}) i "
+            # A sum of floating point numbers would depend on their order.
+            f"SELECT sum(CAST(i.n * o.n AS DECIMAL(38, 0))) FROM ({arrivals}) i "
             f"JOIN ({departures}) o ON i.node = o.node"
         )
         return int(found[0][0] or 0)
