@@ -33,6 +33,7 @@ from micol.rank.dropout import hash_dropout
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
 from micol.rank.losses import false_negatives, info_nce, listwise
+from micol.rank.memory import parts_that_fit, tokens_at_once
 from micol.rank.packing import Packed, can_pack, slice_sequences
 from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
@@ -109,6 +110,7 @@ class ContrastiveTrainer(Trainer):
         **options: Any,
     ) -> None:
         self.settings, self.examples, self.validation = settings, train, validation
+        self.most_tokens = tokens_at_once(module.model)
         super().__init__(
             model=module,
             train_dataset=Numbers(len(train)),
@@ -160,24 +162,51 @@ class ContrastiveTrainer(Trainer):
         return info_nce(anchors, positives, self.settings.temperature, left_out)
 
     def training_step(self, model: torch.nn.Module, inputs: dict[str, Any], *rest: Any) -> torch.Tensor:
-        if not self.settings.gradient_cache or "targets" in inputs:
+        """A step on the whole batch at once, or in parts that fit into memory: the gradient is the same."""
+        targets = inputs.get("targets")
+        cached = self.settings.gradient_cache if targets is None else 0
+        if not cached and len(inputs["ids"]) <= self.most_tokens:
             return super().training_step(model, inputs, *rest)
-        return self.cached_step(model, self._prepare_inputs(inputs))
+        inputs = self._prepare_inputs(inputs)
+        starts = inputs["starts"].tolist()
+        if cached:
+            parts = [(at, min(at + cached, len(starts) - 1)) for at in range(0, len(starts) - 1, cached)]
+        else:
+            parts = parts_that_fit(starts, self.most_tokens, 1 if targets is None else targets.shape[1])
+        model.train()
+        step = self.cached_step if targets is None else self.accumulated_step
+        return step(model, inputs, parts)
 
-    def cached_step(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+    def accumulated_step(
+        self, model: torch.nn.Module, inputs: dict[str, Any], parts: list[tuple[int, int]]
+    ) -> torch.Tensor:
+        """The loss is a mean over lists, so that of a batch is that of its parts, weighed by their size."""
+        targets = inputs.pop("targets")
+        batch, width = Packed(**inputs), targets.shape[1]
+        total = torch.zeros((), device=targets.device)
+        for first, last in parts:
+            some = targets[first // width : last // width]
+            with self.compute_loss_context_manager():
+                scores = model(**vars(slice_sequences(batch, first, last)))
+                loss = listwise(scores.view(some.shape), some) * (len(some) / len(targets))
+            self.accelerator.backward(loss)
+            total += loss.detach()
+        return total
+
+    def cached_step(
+        self, model: torch.nn.Module, inputs: dict[str, Any], parts: list[tuple[int, int]]
+    ) -> torch.Tensor:
         """Gradient caching (GradCache): a large batch of in-batch negatives in the memory of a small one.
 
         The vectors of all sequences come first, without a graph; the loss gives each vector's gradient; each
         small part is then run again with a graph and given its vectors' gradients.
         """
-        model.train()
         documents = inputs.pop("documents")
         batch = Packed(**inputs)
-        size = self.settings.gradient_cache
-        parts = [slice_sequences(batch, at, at + size) for at in range(0, len(batch.starts) - 1, size)]
+        slices = [slice_sequences(batch, first, last) for first, last in parts]
         states, vectors = [], []
         with torch.no_grad(), self.compute_loss_context_manager():
-            for part in parts:
+            for part in slices:
                 states.append(RandomState(self.args.device))
                 vectors.append(model(**vars(part)))
         leaf = torch.cat(vectors).detach().requires_grad_()
@@ -185,7 +214,7 @@ class ContrastiveTrainer(Trainer):
         loss.backward()
         assert leaf.grad is not None
         for part, state, gradient in zip(
-            parts, states, leaf.grad.split([len(v) for v in vectors]), strict=True
+            slices, states, leaf.grad.split([len(v) for v in vectors]), strict=True
         ):
             # The same dropout as in the first pass.
             state.restore()

@@ -1,0 +1,97 @@
+"""Batches in parts that fit into memory have the gradient of the whole batch."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import TrainingArguments
+
+import world
+from micol.rank.cross_encoder import CrossEncoder
+from micol.rank.encoder import Encoder
+from micol.rank.examples import Examples, ListExamples, PairExamples
+from micol.rank.memory import main_memory, parts_that_fit, tokens_at_once
+from micol.rank.trainer import BiModule, ContrastiveTrainer, CrossModule
+from micol.settings import Settings
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 30), st.integers(1, 3))
+def test_parts_hold_every_sequence_once_and_fit_where_they_can(
+    lengths: list[int], most: int, together: int
+) -> None:
+    lengths = [length for length in lengths for _ in range(together)]
+    starts = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    parts = parts_that_fit(starts, most, together)
+    assert [first for first, _ in parts] == [0, *(last for _, last in parts[:-1])]
+    assert parts[-1][1] == len(lengths)
+    for first, last in parts:
+        assert first % together == 0
+        assert first < last
+        assert starts[last] - starts[first] <= most or last - first == together
+    for (first, middle), _ in pairwise(parts):  # none could have taken one more
+        assert starts[middle + together] - starts[first] > most
+
+
+def test_memory_is_what_the_system_says(tiny_bert: Path) -> None:
+    if (information := Path("/proc/meminfo")).is_file():
+        kilobytes = int(information.read_text(encoding="ascii").split()[1])
+        assert 0 < main_memory() <= kilobytes * 1024
+    small = Encoder.load(tiny_bert, 64, device=torch.device("cpu")).model
+    assert tokens_at_once(small) > 100_000
+
+
+def examples_for(encoder: Encoder, architecture: str) -> Examples:
+    texts = encoder.tokenize([f"{record['title']} {record['abstract']}" for record in world.documents(24)])
+    if architecture == "bi":
+        return PairExamples(encoder.framing, texts, np.arange(12), np.arange(12, 24), np.arange(24))
+    lists = np.arange(24).reshape(8, 3)
+    targets = np.random.default_rng(0).dirichlet(np.ones(3), 8)
+    return ListExamples(encoder.framing, texts, texts, np.arange(8), lists, targets)
+
+
+def step(
+    folder: Path, architecture: str, most_tokens: int, output: Path
+) -> tuple[float, list[torch.Tensor], int]:
+    """The loss and the gradients of one batch, and how often the encoder ran."""
+    encoder = Encoder.load(folder, 128)
+    examples = examples_for(encoder, architecture)
+    module: BiModule | CrossModule = BiModule(encoder, "mean")
+    if architecture == "cross":
+        cross = CrossEncoder.untrained(encoder, 0)
+        module = CrossModule(encoder, cross.head)
+    trainer = ContrastiveTrainer(
+        module,
+        Settings(architecture, "P->P", "best", bf16=False, batch_size=12),
+        examples,
+        None,
+        args=TrainingArguments(str(output), use_cpu=True, report_to=[]),
+    )
+    trainer.most_tokens = most_tokens
+    trainer.current_gradient_accumulation_steps = 1
+    for part in encoder.model.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    runs: list[int] = []
+    module.register_forward_hook(lambda *_: runs.append(1))
+    loss = trainer.training_step(module, examples.collate(range(len(examples))))
+    return float(loss), [weight.grad for weight in module.parameters() if weight.grad is not None], len(runs)
+
+
+@pytest.mark.parametrize("architecture", ["bi", "cross"])
+@pytest.mark.parametrize("most_tokens", [1, 200])
+def test_parts_have_the_gradient_of_the_whole(
+    tiny_bert: Path, tmp_path: Path, architecture: str, most_tokens: int
+) -> None:
+    whole_loss, whole, once = step(tiny_bert, architecture, 1_000_000, tmp_path)
+    loss, gradients, runs = step(tiny_bert, architecture, most_tokens, tmp_path)
+    assert once == 1
+    assert runs > 2
+    assert loss == pytest.approx(whole_loss, rel=1e-5)
+    for one, other in zip(whole, gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
