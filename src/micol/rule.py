@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     listed: int = 256  # anchors with at most so many path instances have their documents listed
     trials: int = 64  # before they are listed after all: at least so many,
     share: int = 64  # and one for every so many instances,
-    most: int = 4_096  # and never more than these
+    most: int = 512  # and never more than these
     frontier: int = 5_000  # a hop with more neighbours is not counted ahead from an anchor, but back to it
     misses: int = 64  # of the other methods: so many proposals may fail before partners are listed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from micol.compiled import bare, kernel
-from micol.kernels.count import walks_to
+from micol.kernels.count import look_ahead, walks_to
 from micol.kernels.hashing import (
     Hasher,
     begin_anchor,
@@ -36,6 +36,7 @@ from micol.kernels.names import (
     Canon,
 )
 from micol.kernels.program import (
+    ANCHOR,
     DRAWN,
     FOUND,
     MARK,
@@ -61,6 +62,7 @@ from micol.network import Graph
 from micol.rule import PRIME, Limits
 
 LOW = (1 << 32) - 1  # the bits of a document beside its place
+WALKS_BACK = 32  # trials after which one long walk ahead costs less than further walks back
 
 
 @bare
@@ -178,6 +180,8 @@ def draw_uniform(
             for chain in range(n_chains):
                 prepare(graph, program, scratch, canon, limits, ZERO + chain, anchor)
         while count < quota and trial < trials:
+            if trial == WALKS_BACK:
+                look_far_ahead(graph, program, scratch, canon, anchor)
             hash_trial(hasher, begin, trial)
             trial += 1
             place, luck = first_digits(hasher) % total, next_digits(hasher)
@@ -199,6 +203,16 @@ def draw_uniform(
                 hash_list(hasher, begin_anchor(hasher, seed, canon.keys[anchor]))
             count = draw_listed(scratch, canon, hasher, size, positives[index], count)
         counts[index] = count
+
+
+@bare
+def look_far_ahead(graph: Graph, program: Program, scratch: Scratch, canon: Canon, anchor: int) -> None:
+    """Counts the walks of long chains up to their last step, whatever that costs."""
+    n_chains = len(program.chains) - 1
+    for chain in range(n_chains):
+        if canon.chains[chain, KIND] == LONG:
+            scratch.state[n_chains + chain, ANCHOR] = NONE
+            look_ahead(graph, program, scratch, ZERO + chain, anchor, UNLIMITED)
 
 
 @bare
