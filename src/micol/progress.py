@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -98,7 +98,9 @@ class Progress:
 
 
 def track(items: Iterable[T], what: str, total: int | None = None, unit: str = "") -> Iterator[T]:
-    """Passes items through while showing progress."""
+    """Passes items through while showing progress, towards their number where it is known."""
+    if total is None and isinstance(items, Sized):
+        total = len(items)
     with Progress(what, total, unit) as progress:
         for item in items:
             yield item

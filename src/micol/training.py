@@ -138,13 +138,7 @@ def better_encoder(
 
 def evidence_report(classifier: Classifier) -> list[str]:
     """What each source of evidence weighs, and which were left out."""
-    if classifier.fused is None:
-        return []
-    fusion = classifier.fused.fusion
-    lines = [f"evidence: {source}" for source in fusion.sources_used()]
-    return lines + [
-        f"left out: {name}, which spoke against what the rest agrees on" for name in fusion.rejected
-    ]
+    return classifier.fused.fusion.told() if classifier.fused else []
 
 
 def pairs_for(corpus: Corpus, settings: Settings) -> Pairs:

@@ -58,13 +58,20 @@ class Fusion:
         parts = values * self.weights
         return {source: float(parts[columns_of(names)].sum()) for source, names in SOURCES.items()}
 
-    def sources_used(self) -> list[str]:
+    def told(self) -> list[str]:
         """The sources, each with the weights of its features."""
         lines = []
         for source, names in SOURCES.items():
-            weights = [f"{name} {self.weights[FEATURES.index(name)]:+.2f}" for name in names]
-            lines.append(f"{source} ({', '.join(weights)})")
-        return lines
+            weights = {name: float(self.weights[FEATURES.index(name)]) for name in names}
+            if any(weights.values()):
+                shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights.items())
+                lines.append(f"evidence: {source} ({shown})")
+            elif source in self.rejected:
+                lines.append(f"left out: {source}, which spoke against what the rest agrees on")
+            else:
+                lines.append(f"silent: {source}, which has nothing to say of these documents")
+        features = [name for name in self.rejected if name not in SOURCES]
+        return lines + [f"left out: {name}, whose weight would be negative" for name in features]
 
     def as_dict(self) -> dict[str, Any]:
         return {
