@@ -92,9 +92,7 @@ def test_tagging_goes_to_that_gpu_and_to_no_other(
     corpus, labels = micol.Corpus.read(docs_file), micol.LabelSpace.read(labels_file)
     micol.train(corpus, labels, "P->P", base=str(tiny_bert), pairs=32, batch_size=32, output=model)
     micol.Corpus.from_records(world.documents(20, seed=5)).write(docs)
-    with pytest.raises(
-        MicolError, match=r"gave a task GPU number [35] on .*, where torch sees \d GPUs"
-    ):
+    with pytest.raises(MicolError, match=r"gave a task GPU number [35] on .*, where torch sees \d GPUs"):
         invoked(suggest, model, docs, "--engine", "spark", "-o", tmp_path / "out")
 
 

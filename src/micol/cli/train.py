@@ -27,7 +27,7 @@ HELP = {
     "max_tokens": "Tokens read of a text, or of both texts of the cross-encoder together; more are cut.",
     "pooling": "The bi-encoder's vector: cls, mean, or auto (as the base was trained, else mean).",
     "batch_size": "Pairs in a batch; the bi-encoder's negatives come from it.",
-    "gradient_cache": "Texts of a batch encoded at once, to fit large batches into memory; 0: as many as fit.",
+    "gradient_cache": "Texts encoded at once, to fit large batches into memory; 0: as many as fit.",
     "epochs": "Times over all pairs.",
     "learning_rate": "Learning rate at its highest; it falls to zero linearly.",
     "warmup": "Share of the steps over which the learning rate rises.",
