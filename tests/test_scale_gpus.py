@@ -51,6 +51,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         patch.setenv("SPARK_WORKER_DIR", str(folder / "work"))
         with session("tests", settings) as running:
             yield running
+        end_java()
+
+
+def end_java() -> None:
+    """A Java machine gives its first session's settings to all later ones, which would wait for such GPUs."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def test_each_task_takes_the_gpu_that_it_was_given_before_torch_is_loaded(spark: SparkSession) -> None:

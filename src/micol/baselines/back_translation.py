@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ SENTENCES_A_BATCH = 128
 MAX_TOKENS = 128
 # As in UDA: sampling makes translations more various than the best one would be.
 TEMPERATURE = 0.9
+HOW_TO_READ_ITS_WORDS = 'its tokenizer may need sentencepiece: pip install "micol[baselines]"'
 HOW_TO_PROVIDE = "give the folder or hub id of a Marian-style model, such as Helsinki-NLP/opus-mt-en-fr"
 
 
@@ -30,8 +32,9 @@ class Translator:
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(source).to(best_device()).eval()
         except Exception as error:  # a foreign or damaged folder fails in a dozen ways
             reason = (str(error) or type(error).__name__).splitlines()[0]
+            remedy = HOW_TO_PROVIDE if find_spec("sentencepiece") else HOW_TO_READ_ITS_WORDS
             raise MicolError(
-                f"{source}: the translation model cannot be loaded ({reason}); {HOW_TO_PROVIDE}"
+                f"{source}: the translation model cannot be loaded ({reason}); {remedy}"
             ) from error
 
     @torch.inference_mode()
