@@ -228,7 +228,7 @@ def report(results: dict) -> str:
         f"{PAIRS:,} pairs by `micol pairs`, reading and writing included, from a synthetic network of "
         "documents with one venue, and three authors and five references on average. CPU seconds, wall "
         f"seconds and peak memory (GB) of a process of its own. DuckDB is allowed {MEMORY_LIMIT}. "
-        "Other programs ran beside it: wall seconds are upper bounds. `python benchmarks/mining_scale.py`.",
+        "`python benchmarks/mining_scale.py`.",
         "",
         "| path | documents | " + " | ".join(f"{ENGINE_NAMES[e]}: CPU | wall | GB" for e in engines) + " |",
         "| --- | ---: |" + " ---: | ---: | ---: |" * len(engines),
