@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 import world
+
+if TYPE_CHECKING:
+    from micol.benchmark.task import Task
 
 pytest_plugins = ["serving"]  # fixtures with real servers
 
@@ -55,3 +58,20 @@ def unseen_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_lines(
         tmp_path_factory.mktemp("world") / "unseen.jsonl", world.documents(120, seed=1, first=240)
     )
+
+
+@pytest.fixture(scope="session")
+def task(
+    tmp_path_factory: pytest.TempPathFactory, docs_file: Path, unseen_file: Path, labels_file: Path
+) -> Task:
+    from systems import task_in
+
+    return task_in(tmp_path_factory.mktemp("task"), docs_file, unseen_file, labels_file)
+
+
+@pytest.fixture(scope="session")
+def untuned(task: Task, tiny_bert: Path) -> float:
+    """What the untuned encoder reaches on the task."""
+    from systems import untuned_precision
+
+    return untuned_precision(task, tiny_bert)

@@ -26,12 +26,9 @@ from micol.rule import LIMITS, Limits, order_of_anchors, seed_text
 from micol.schema import Schema
 
 Method = Literal["uniform", "node-first", "rarity"]
-KERNELS: dict[str, Callable[..., None]] = {
-    "uniform": draw_uniform,
-    "node-first": draw_node_first,
-    "rarity": draw_by_rarity,
-}
-METHODS = tuple(KERNELS)
+# The methods that are not drawn by `micol.rule`.
+KERNELS: dict[str, Callable[..., None]] = {"node-first": draw_node_first, "rarity": draw_by_rarity}
+METHODS = ("uniform", *KERNELS)
 FEWEST_ANCHORS_A_CALL, ANCHORS_A_CALL, POSITIVES_A_CALL = 1 << 10, 1 << 16, 1 << 22
 
 
@@ -79,7 +76,7 @@ def draw_pairs(
     limits: Limits = LIMITS,
 ) -> Pairs:
     """Draws n distinct pairs, or all there are: anchors among `documents` (positions), positives anywhere."""
-    if method not in KERNELS:
+    if method not in METHODS:
         raise UsageError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if n < 0:
         raise UsageError(f"the number of pairs must not be negative, got {n}")
