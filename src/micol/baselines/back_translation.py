@@ -13,8 +13,11 @@ from micol.errors import MicolError
 from micol.progress import Progress
 from micol.rank.encoder import best_device
 
-SENTENCES_A_BATCH = 128
+# A GPU is idle most of the time with fewer; so many would not fit a small machine's memory.
+SENTENCES_A_BATCH = {"cuda": 1024, "cpu": 128}
 MAX_TOKENS = 128
+# A sampled translation may never end; one that is this much longer than its text is cut off.
+LONGER, MORE_TOKENS = 2, 8
 # As in UDA: sampling makes translations more various than the best one would be.
 TEMPERATURE = 0.9
 HOW_TO_READ_ITS_WORDS = 'its tokenizer may need sentencepiece: pip install "micol[baselines]"'
@@ -30,6 +33,10 @@ class Translator:
         try:
             self.tokenizer: Any = AutoTokenizer.from_pretrained(source)
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(source).to(best_device()).eval()
+            # The models' own limit would only be warned of: a shorter one is given with each batch.
+            self.model.generation_config.max_length = None
+            if self.model.device.type == "cuda":
+                self.model.bfloat16()
         except Exception as error:  # a foreign or damaged folder fails in a dozen ways
             reason = (str(error) or type(error).__name__).splitlines()[0]
             remedy = HOW_TO_PROVIDE if find_spec("sentencepiece") else HOW_TO_READ_ITS_WORDS
@@ -44,7 +51,11 @@ class Translator:
             return_token_type_ids=False,
         ).to(self.model.device)  # fmt: skip
         tokens = self.model.generate(
-            **inputs, do_sample=True, temperature=TEMPERATURE, num_beams=1, max_new_tokens=MAX_TOKENS
+            **inputs,
+            do_sample=True,
+            temperature=TEMPERATURE,
+            num_beams=1,
+            max_new_tokens=min(MAX_TOKENS, LONGER * inputs["input_ids"].shape[1] + MORE_TOKENS),
         )
         translated: list[str] = self.tokenizer.batch_decode(tokens, skip_special_tokens=True)
         return translated
@@ -61,9 +72,10 @@ class BackTranslator:
         parts = [sentences_of(text) for text in texts]
         flat = [sentence for sentences in parts for sentence in sentences]
         order = sorted(range(len(flat)), key=lambda at: -len(flat[at]))
+        size = SENTENCES_A_BATCH.get(best_device().type, SENTENCES_A_BATCH["cpu"])
         with Progress("back-translation", len(flat), "sentences") as progress:
-            for start in range(0, len(order), SENTENCES_A_BATCH):
-                batch = order[start : start + SENTENCES_A_BATCH]
+            for start in range(0, len(order), size):
+                batch = order[start : start + size]
                 sentences = [flat[at] for at in batch]
                 for model in self.models:
                     sentences = model.translate(sentences)

@@ -68,8 +68,9 @@ export function combobox(place, { label, placeholder, find, choose }) {
     if (key === "ArrowDown" || key === "ArrowUp" || (key === "Enter" && input.value)) {
       event.preventDefault();
       // Who types fast must not pick from the list of a moment ago.
+      clearTimeout(timer);
       if (list.hidden || shownFor !== input.value) await refresh();
-      if (!items.length) return;
+      if (shownFor !== input.value || !items.length) return;
       if (key === "Enter") pick(items[Math.max(active, 0)]);
       else if (key === "ArrowDown") point((active + 1) % items.length);
       else point(active > 0 ? active - 1 : items.length - 1);
