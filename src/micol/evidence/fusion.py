@@ -20,20 +20,22 @@ ROUGH = {
     "named_rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
     "near_rarity": 1.0, "share": 1.0,
     "depth": 2.0,
-    "name": 1 / 3, "text": 1 / 3, "sentence": 1 / 3,
-    "similar": 0.25, "linked": 0.25,
+    "name": 0.25, "text": 0.4, "sentence": 0.5,
+    "similar": 0.3, "linked": 0.4,
 }  # fmt: skip
 # The most labels of a practice document that count as right.
 PSEUDO_LABELS = 3
 RIDGE = 0.005
 # Evidence that can only speak for a label: a negative weight means that it does not help, so it is left out.
 SPEAKS_FOR = ("depth", "name", "text", "sentence", "similar", "linked", "share")
-# Independent witnesses, by whose agreement scores are calibrated.
+# Witnesses, by whose agreement scores are calibrated.
 WITNESSES = (
     ("named in the text", "nearly named"),
     ("meaning of the whole", "best sentence"),
     ("similar documents", "linked documents"),
 )
+# All of them read the same text, so half of what they say, they say together.
+OF_ITS_OWN = 0.5
 
 
 @dataclass(frozen=True)
@@ -167,10 +169,12 @@ def prefers_special(practice: Gathered) -> bool:
 
 
 def agreement(practice: Gathered, rough: np.ndarray) -> np.ndarray:
-    """The probability that each pair is right, judged by how three independent witnesses agree.
+    """The probability that each pair is right, judged by how three witnesses agree.
 
-    Each names its best labels. How often two and all three of them name the same tells how reliable each is
-    (the method of moments for three voters whose errors are independent), and so what their votes are worth.
+    Each names its best labels. How often two and all three of them name the same tells how many pairs are
+    right and how reliable each witness is (the method of moments for three voters whose errors are
+    independent), and so what their votes are worth. As their errors are not independent, votes count for
+    less than that; how many pairs are right stays.
     """
     votes = []
     for sources in WITNESSES:
@@ -191,10 +195,18 @@ def agreement(practice: Gathered, rough: np.ndarray) -> np.ndarray:
     power = np.sqrt(np.array([ab * ac / bc, ab * bc / ac, ac * bc / ab]) / variance)
     if_right = np.clip(usual + (1 - prior) * power, 1e-4, 1 - 1e-4)
     if_wrong = np.clip(usual - prior * power, 1e-4, 1 - 1e-4)
-    odds = np.log(prior / (1 - prior)) + (
-        cast @ np.log(if_right / if_wrong) + (1 - cast) @ np.log((1 - if_right) / (1 - if_wrong))
-    )
-    return sigmoid(odds)
+    worth = cast @ np.log(if_right / if_wrong) + (1 - cast) @ np.log((1 - if_right) / (1 - if_wrong))
+    odds = OF_ITS_OWN * worth
+    return sigmoid(odds + shift_to_mean(odds, prior))
+
+
+def shift_to_mean(odds: np.ndarray, mean: float) -> float:
+    """What to add to all odds so that the mean probability is as wanted, by bisection."""
+    low, high = -100.0, 100.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if sigmoid(odds + middle).mean() < mean else (low, middle)
+    return low
 
 
 def columns_of(names: Sequence[str]) -> np.ndarray:
