@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 
 from conftest import write_lines
 from serving import Server, Start
@@ -219,6 +219,22 @@ def test_branches_filter(open_page: Open, debian_server: Server) -> None:
     page.locator("#suggestions .row", has_text="Chess").first.click()
     page.click("button:has-text('Without Games and Amusement')")
     expect(page.locator("#suggestions .row", has_text="Chess")).to_have_count(0)
+
+
+def test_enter_picks_from_what_was_typed_however_slow_the_server(open_page: Open) -> None:
+    page = open_page()
+    paste(page, CHESS)
+    page.focus("#branch input")
+    page.wait_for_selector("[role=option]")
+
+    def late(route: Route) -> None:
+        page.wait_for_timeout(400)
+        route.continue_()
+
+    page.route("**/*games*", late)
+    page.fill("#branch input", "games")
+    page.keyboard.press("Enter")
+    expect(page.locator("#chips li")).to_have_text("Games and Amusement×")
 
 
 def test_a_file_of_documents(open_page: Open, packages: Path) -> None:

@@ -33,11 +33,10 @@ def overview(rows: Sequence[Measured], measures: Sequence[str] = ("P@1", "NDCG@5
     heights = np.arange(len(rows))[::-1]
     for axes, measure in zip(both, measures, strict=True):
         for height, row in zip(heights, rows, strict=True):
-            axes.barh(
-                height, row.mean(measure), xerr=row.deviation(measure) or None, color=colour(row), capsize=2
-            )
+            mean, deviation = row.mean(measure), row.deviation(measure)
+            axes.barh(height, mean, xerr=deviation or None, color=colour(row), capsize=2)
             axes.annotate(
-                f"{row.mean(measure):.3f}", (row.mean(measure), height), xytext=(5, 0),
+                f"{mean:.3f}", (mean + (deviation or 0), height), xytext=(5, 0),
                 textcoords="offset points", va="center", fontsize=8,
             )  # fmt: skip
         axes.set_yticks(heights, [row.name for row in rows], fontsize=8)

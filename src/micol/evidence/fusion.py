@@ -17,14 +17,14 @@ import numpy as np
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
 
 ROUGH = {
-    "named_rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
+    "named_rarity": 2.5, "in_title": 2.0, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
     "near_rarity": 1.0, "share": 1.0,
-    "depth": 2.0,
-    "name": 0.25, "text": 0.4, "sentence": 0.5,
+    "depth": 3.0,
+    "name": 1 / 3, "text": 0.5, "sentence": 0.5,
     "similar": 0.3, "linked": 0.4,
 }  # fmt: skip
-# The most labels of a practice document that count as right.
-PSEUDO_LABELS = 3
+# The most labels of a practice document that a source or witness names as its best ones.
+NAMED_BEST = 3
 RIDGE = 0.005
 # Evidence that can only speak for a label: a negative weight means that it does not help, so it is left out.
 SPEAKS_FOR = ("depth", "name", "text", "sentence", "similar", "linked", "share")
@@ -99,7 +99,8 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
     at_odds = [source for source in SOURCES if source not in without and not agrees(practice, source)]
     left_out = [name for source in (*without, *at_odds) for name in SOURCES[source]]
     rough = rough_weights(left_out)
-    right = on_top(practice, practice.values @ rough)
+    # Of what the rough sum puts on top only the first is sure enough to learn from.
+    right = on_top(practice, practice.values @ rough, most=1)
     scale = practice.values.std(axis=0) + 1e-6
     # What is silent here, such as depth among labels without a hierarchy, has no weight.
     used = np.array([name not in left_out for name in FEATURES]) & practice.values.any(axis=0)
@@ -146,16 +147,17 @@ def agrees(practice: Gathered, source: str) -> bool:
 
 
 def prefers_special(practice: Gathered) -> bool:
-    """Whether of labels that are equally named, meaning and neighbours both put the deeper ones on top.
+    """Whether of equally named labels, meaning and similar documents both put the deeper ones on top.
 
-    Where people also give the general labels above the special ones, they do not.
+    Where people also give the general labels above the special ones, they do not. Linked documents are not
+    asked: many documents have none, and their silence would count as an opinion.
     """
     depth = practice.values[:, FEATURES.index("depth")]
     named = practice.values[:, FEATURES.index("named")] > 0
     if not depth.any():
         return True  # there is no hierarchy
     rough = rough_weights()
-    by_name, *others = (
+    by_name, by_meaning, _ = (
         columns_of([name for source in sources for name in SOURCES[source]]) for sources in WITNESSES
     )
     seen = np.stack([practice.values[:, by_name] @ rough[by_name], depth], axis=1)[named]
@@ -164,7 +166,7 @@ def prefers_special(practice: Gathered) -> bool:
             seen, on_top(practice, practice.values[:, columns] @ rough[columns])[named].astype(float), 1e-5
         )[1]
         > 0
-        for columns in others
+        for columns in (by_meaning, columns_of(SOURCES["similar documents"]))
     )
 
 
@@ -213,14 +215,14 @@ def columns_of(names: Sequence[str]) -> np.ndarray:
     return np.array([FEATURES.index(name) for name in names])
 
 
-def on_top(gathered: Gathered, scores: np.ndarray) -> np.ndarray:
+def on_top(gathered: Gathered, scores: np.ndarray, most: int = NAMED_BEST) -> np.ndarray:
     """Which pairs are among the best of their document: a few, and not more than a third of them."""
     rows = gathered.rows
     order = np.lexsort((-scores, rows))
     begins = np.searchsorted(rows, np.arange(gathered.documents + 1))
-    most = np.clip(np.diff(begins) // 3, 1, PSEUDO_LABELS)
+    counts = np.clip(np.diff(begins) // 3, 1, most)
     top = np.zeros(len(rows), bool)
-    top[order] = np.arange(len(rows)) - begins[rows] < most[rows]
+    top[order] = np.arange(len(rows)) - begins[rows] < counts[rows]
     return top
 
 
