@@ -198,24 +198,28 @@ class ContrastiveTrainer(Trainer):
     ) -> torch.Tensor:
         """Gradient caching (GradCache): a large batch of in-batch negatives in the memory of a small one.
 
-        The vectors of all sequences come first, without a graph; the loss gives each vector's gradient; each
-        small part is then run again with a graph and given its vectors' gradients.
+        The vectors of all sequences come first; the loss gives each vector's gradient. The first part, which
+        fills the memory, keeps its graph; each of the others is run again with a graph and given its vectors'
+        gradients.
         """
         documents = inputs.pop("documents")
         batch = Packed(**inputs)
         slices = [slice_sequences(batch, first, last) for first, last in parts]
-        states, vectors = [], []
+        with self.compute_loss_context_manager():
+            kept = model(**vars(slices[0]))
+        states, vectors = [], [kept.detach()]
         with torch.no_grad(), self.compute_loss_context_manager():
-            for part in slices:
+            for part in slices[1:]:
                 states.append(RandomState(self.args.device))
                 vectors.append(model(**vars(part)))
-        leaf = torch.cat(vectors).detach().requires_grad_()
+        leaf = torch.cat(vectors).requires_grad_()
         loss = self.contrast(leaf, documents, together=True)
         loss.backward()
         assert leaf.grad is not None
-        for part, state, gradient in zip(
-            slices, states, leaf.grad.split([len(v) for v in vectors]), strict=True
-        ):
+        first, *others = leaf.grad.split([len(v) for v in vectors])
+        self.accelerator.backward((kept * first).sum())
+        del kept  # and its graph
+        for part, state, gradient in zip(slices[1:], states, others, strict=True):
             # The same dropout as in the first pass.
             state.restore()
             with self.compute_loss_context_manager():
