@@ -72,7 +72,7 @@ class BackTranslator:
         parts = [sentences_of(text) for text in texts]
         flat = [sentence for sentences in parts for sentence in sentences]
         order = sorted(range(len(flat)), key=lambda at: -len(flat[at]))
-        size = SENTENCES_A_BATCH.get(best_device().type, SENTENCES_A_BATCH["cpu"])
+        size = SENTENCES_A_BATCH[best_device().type]
         with Progress("back-translation", len(flat), "sentences") as progress:
             for start in range(0, len(order), size):
                 batch = order[start : start + size]

@@ -36,7 +36,7 @@ def overview(rows: Sequence[Measured], measures: Sequence[str] = ("P@1", "NDCG@5
             mean, deviation = row.mean(measure), row.deviation(measure)
             axes.barh(height, mean, xerr=deviation or None, color=colour(row), capsize=2)
             axes.annotate(
-                f"{mean:.3f}", (mean + (deviation or 0), height), xytext=(5, 0),
+                f"{mean:.3f}", (mean + deviation, height), xytext=(5, 0),
                 textcoords="offset points", va="center", fontsize=8,
             )  # fmt: skip
         axes.set_yticks(heights, [row.name for row in rows], fontsize=8)
