@@ -1,7 +1,6 @@
 """The default recipe without a choice made by anyone, against what it is made of: the tables of docs/best.md.
 
-    python benchmarks/best.py DATA [DATA …] [--seeds 0 1 2] [--no-parts | --untrained] [--base FOLDER]
-                              [--output FILE]
+    python benchmarks/best.py DATA [DATA …] [--seeds 0 1 2] [--no-parts] [--base FOLDER] [--output FILE]
     python benchmarks/best.py --table
 
 DATA is a folder with docs.jsonl.gz, labels.jsonl.gz and test_ids.txt. Training sees every document but the
@@ -67,9 +66,11 @@ def seconds_of(run: Callable[[], Any]) -> tuple[Any, float]:
 def measure(data: Data, seed: int, base: str | None, write: Callable[..., None]) -> Callable[[], None]:
     """Trains and tags; returns what measures the parts of the model, for when there is time."""
     import micol
+    from micol.classify import Classifier
     from micol.evidence.fused import practice
     from micol.evidence.fusion import learn, rough_weights
     from micol.evidence.gather import FEATURES, SOURCES
+    from micol.settings import resolve
 
     model, training = seconds_of(lambda: micol.train(data.train, data.labels, base=base, seed=seed))
     fused, ranker, documents = model.fused, model.ranker, list(data.test)
@@ -93,22 +94,13 @@ def measure(data: Data, seed: int, base: str | None, write: Callable[..., None])
         write("lexical evidence alone", data.scores(gathered.ranking(gathered.values @ alone)))
         by_names = np.array([EXACT_NAMES.get(name, 0.0) for name in FEATURES], np.float32)
         write("lexical ranking", data.scores(gathered.ranking(gathered.values @ by_names)))
-        measure_untrained(data, seed, base, write)
+        untrained = micol.train(data.train, data.labels, base=base, seed=seed, init_only=True)
+        write("untrained encoder", data.scores(untrained.rank_texts(data.test.texts())))
+        settings = resolve("bi", "auto", "best", {"seed": seed})
+        evident = Classifier.build(data.labels, untrained.ranker, settings, {}, data.train)
+        write("without training", data.scores(evident.rank(list(data.test))))
 
     return parts
-
-
-def measure_untrained(data: Data, seed: int, base: str | None, write: Callable[..., None]) -> None:
-    """The untrained encoder alone, and with the evidence around it."""
-    import micol
-    from micol.classify import Classifier
-    from micol.settings import resolve
-
-    untrained = micol.train(data.train, data.labels, base=base, seed=seed, init_only=True)
-    write("untrained encoder", data.scores(untrained.rank_texts(data.test.texts())))
-    settings = resolve("bi", "auto", "best", {"seed": seed})
-    model = Classifier.build(data.labels, untrained.ranker, settings, {}, data.train)
-    write("without training", data.scores(model.rank(list(data.test))))
 
 
 def reliability(data: Data, gathered: Any, probabilities: np.ndarray) -> list[dict[str, float]]:
@@ -160,13 +152,7 @@ def tables(results: Path) -> str:
 
 
 def run(
-    folders: Sequence[Path],
-    seeds: Sequence[int],
-    base: str | None,
-    output: Path,
-    *,
-    with_parts: bool,
-    untrained: bool,
+    folders: Sequence[Path], seeds: Sequence[int], base: str | None, output: Path, *, with_parts: bool
 ) -> None:
     import torch
 
@@ -188,9 +174,6 @@ def run(
                     shown = " ".join(f"{name} {scores[name]:.4f}" for name in SHOWN)
                     print(data.name, seed, system, shown, more.get("training_seconds", ""), flush=True)
 
-                if untrained:
-                    measure_untrained(data, seed, base, write)
-                    continue
                 parts = measure(data, seed, base, write)
                 if seed == seeds[0] and with_parts:
                     later.append(parts)
@@ -207,20 +190,12 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--base")
     parser.add_argument("--no-parts", action="store_true", help="only the recipe as a whole")
-    parser.add_argument("--untrained", action="store_true", help="only the recipe without training")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.table:
         print(tables(options.output))
         return
-    run(
-        options.data,
-        options.seeds,
-        options.base,
-        options.output,
-        with_parts=not options.no_parts,
-        untrained=options.untrained,
-    )
+    run(options.data, options.seeds, options.base, options.output, with_parts=not options.no_parts)
 
 
 if __name__ == "__main__":

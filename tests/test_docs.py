@@ -149,7 +149,7 @@ def measured() -> dict[str, list[str]]:
     for page, program, *options in (
         ("results", "classifier", "--table"),
         ("best", "best", "--table"),
-        ("best", "best", "--table", "--output", "benchmarks/results/best_untrained.jsonl"),
+        ("best", "classifier", "--table"),
         ("best", "path_choice"),
     ):
         command = [sys.executable, str(ROOT / f"benchmarks/{program}.py"), *options]
