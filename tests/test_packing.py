@@ -9,17 +9,32 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, DistilBertConfig, DistilBertModel
 
 import world
 from micol.rank.encoder import Encoder, batches_by_length, even_batches
-from micol.rank.packing import pack, slice_sequences
+from micol.rank.packing import can_pack, pack, packed_attention, padded_attention, slice_sequences
 
 TEXTS = [f"{record['title']} {record['abstract']}" for record in world.documents(24)[:9]]
 LABELS = [label["names"][0] for label in world.label_records()[:9]]
 
 
-@pytest.fixture(params=["tiny_bert", "tiny_roberta"])
+@pytest.fixture(scope="session")
+def tiny_distilbert(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An architecture whose batches cannot be packed."""
+    folder = tmp_path_factory.mktemp("encoders") / "distilbert"
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = DistilBertConfig(
+        vocab_size=len(tokenizer), dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=64,
+        initializer_range=0.15,
+    )  # fmt: skip
+    DistilBertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(params=["tiny_bert", "tiny_roberta", "tiny_distilbert"])
 def folder(request: pytest.FixtureRequest) -> Path:
     path: Path = request.getfixturevalue(request.param)
     return path
@@ -27,11 +42,18 @@ def folder(request: pytest.FixtureRequest) -> Path:
 
 def padded(folder: Path, *texts: list[str]) -> list[np.ndarray]:
     """The token vectors of each text, or pair of texts, as plain transformers gives them."""
+    _, rows = plain(folder, *texts)
+    return [row.detach().numpy() for row in rows]
+
+
+def plain(folder: Path, *texts: list[str]) -> tuple[torch.nn.Module, list[torch.Tensor]]:
+    """Plain transformers, and its token vectors of each text or pair of texts."""
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
     inputs = tokenizer(*texts, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        hidden = model(**inputs).last_hidden_state
-    return [row[mask.bool()].numpy() for row, mask in zip(hidden, inputs["attention_mask"], strict=True)]
+    if "type_vocab_size" not in model.config.to_dict():
+        inputs.pop("token_type_ids", None)
+    hidden = model(**inputs).last_hidden_state
+    return model, [row[mask.bool()] for row, mask in zip(hidden, inputs["attention_mask"], strict=True)]
 
 
 def unpacked(encoder: Encoder, batch) -> list[np.ndarray]:
@@ -47,29 +69,59 @@ def assert_same(got: list[np.ndarray], expected: list[np.ndarray]) -> None:
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_texts_give_the_vectors_of_plain_transformers(folder: Path, is_packed: bool) -> None:
-    encoder = Encoder.load(folder, 64, packed=is_packed)
+def test_texts_give_the_vectors_of_plain_transformers(folder: Path) -> None:
+    encoder = Encoder.load(folder, 64)
+    assert can_pack(encoder.model) == (folder.name != "distilbert")
     batch = encoder.framing.pack(encoder.tokenize(TEXTS))
     assert_same(unpacked(encoder, batch), padded(folder, TEXTS))
 
 
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_pairs_give_the_vectors_of_plain_transformers(folder: Path, is_packed: bool) -> None:
-    encoder = Encoder.load(folder, 64, packed=is_packed)
+def test_pairs_give_the_vectors_of_plain_transformers(folder: Path) -> None:
+    encoder = Encoder.load(folder, 64)
     pairs = list(zip(encoder.tokenize(TEXTS), encoder.tokenize(LABELS), strict=True))
     assert_same(unpacked(encoder, encoder.framing.pack_pairs(pairs)), padded(folder, TEXTS, LABELS))
 
 
-def test_gradients_are_those_of_the_padded_batch(folder: Path) -> None:
-    gradients = []
-    for is_packed in (True, False):
-        encoder = Encoder.load(folder, 64, packed=is_packed)
-        encoder.model.eval()
-        encoder.hidden(encoder.framing.pack(encoder.tokenize(TEXTS))).square().mean().backward()
-        gradients.append([weight.grad for weight in encoder.model.parameters() if weight.grad is not None])
-    for packed_gradient, padded_gradient in zip(*gradients, strict=True):
-        torch.testing.assert_close(packed_gradient, padded_gradient, atol=1e-6, rtol=1e-4)
+def test_gradients_are_those_of_plain_transformers(folder: Path) -> None:
+    encoder = Encoder.load(folder, 64)
+    encoder.model.eval()
+    encoder.hidden(encoder.framing.pack(encoder.tokenize(TEXTS))).square().mean().backward()
+    model, rows = plain(folder, TEXTS)
+    torch.cat(rows).square().mean().backward()
+    expected = dict(model.named_parameters())
+    for name, weight in encoder.model.named_parameters():
+        torch.testing.assert_close(weight.grad, expected[name].grad, atol=1e-6, rtol=1e-4)
+
+
+@pytest.fixture
+def sequences() -> tuple[list[torch.Tensor], torch.Tensor, int]:
+    """Queries, keys and values of three packed sequences, where they begin, and the longest."""
+    torch.manual_seed(0)
+    return [torch.randn(1, 2, 9, 4, requires_grad=True) for _ in range(3)], torch.tensor([0, 2, 7, 9]), 5
+
+
+def test_padded_attention_is_that_within_each_packed_sequence(
+    sequences: tuple[list[torch.Tensor], torch.Tensor, int],
+) -> None:
+    parts, starts, longest = sequences
+    found = []
+    for attention in (packed_attention, padded_attention):
+        out = attention(*parts, starts, longest, 0.0)
+        found.append([out, *torch.autograd.grad(out.square().sum(), parts)])
+    for expected, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("attention", [packed_attention, padded_attention])
+def test_attention_with_dropout_differs_each_time_and_is_the_same_on_average(
+    attention, sequences: tuple[list[torch.Tensor], torch.Tensor, int]
+) -> None:
+    parts, starts, longest = sequences
+    with torch.no_grad():
+        drawn = torch.stack([attention(*parts, starts, longest, 0.3) for _ in range(4_000)])
+        expected = attention(*parts, starts, longest, 0.0)
+    assert (drawn[0] != drawn[1]).any()
+    torch.testing.assert_close(drawn.mean(dim=0), expected, atol=0.08, rtol=0)
 
 
 def test_a_text_longer_than_the_encoder_is_cut(folder: Path) -> None:

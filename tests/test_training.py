@@ -22,6 +22,8 @@ from micol.rank.checkpoints import newest_checkpoint
 from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.distill import teacher_lists
 from micol.rank.encoder import Encoder
+from micol.rank.packing import FusedSelfAttention
+from micol.rank.trainer import choose_dropout
 from micol.ranking import Ranking
 from micol.settings import resolve
 from processes import Command
@@ -265,6 +267,23 @@ def test_labels_that_no_document_mentions_cannot_teach(
 
 
 # Settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "elsewhere", "in_attention"),
+    [({}, 0.1, 0.0), ({"attention_dropout": True}, 0.1, 0.1), ({"dropout": False}, 0.0, 0.0)],
+)
+def test_dropout_is_where_the_settings_want_it(
+    tiny_bert: Path, settings: dict[str, bool], elsewhere: float, in_attention: float
+) -> None:
+    model = Encoder.load(tiny_bert, 64).model
+    choose_dropout(model, resolve("bi", "P->P", "best", settings))
+    attention = [part.dropout for part in model.modules() if isinstance(part, FusedSelfAttention)]
+    others = [
+        part for part in model.modules() if isinstance(part, torch.nn.Dropout) and part not in attention
+    ]
+    assert {part.p for part in attention} == {in_attention}
+    assert {part.p for part in others} == {elsewhere}
 
 
 def test_the_saved_weights_lie_between_the_untrained_and_the_trained_ones(

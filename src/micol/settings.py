@@ -56,7 +56,7 @@ class Settings:
     keep_best: bool = False
     # How many times over the run training is saved, so that it can be resumed; 0: never.
     checkpoints: int = 10
-    # The base's own dropout; that of attention needs padded batches, which are slower.
+    # The base's own dropout; that of attention is slow.
     dropout: bool = True
     attention_dropout: bool = False
     bf16: bool = True

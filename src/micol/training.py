@@ -156,10 +156,6 @@ def pairs_for(corpus: Corpus, settings: Settings) -> Pairs:
     return pairs
 
 
-def load_encoder(source: str, settings: Settings) -> Encoder:
-    return Encoder.load(source, settings.max_tokens, packed=not settings.attention_dropout)
-
-
 def pooling_of(source: str, settings: Settings) -> str:
     """As set, else as the base was trained, else the mean."""
     return settings.pooling if settings.pooling != "auto" else saved_pooling(source) or "mean"
@@ -170,7 +166,7 @@ def untrained(source: str, settings: Settings) -> BiEncoder:
         raise MicolError(
             "an untrained cross-encoder has no score (its linear layer is random); use --architecture bi"
         )
-    return BiEncoder(load_encoder(source, settings), pooling_of(source, settings))
+    return BiEncoder(Encoder.load(source, settings.max_tokens), pooling_of(source, settings))
 
 
 def fit_bi(
@@ -183,7 +179,7 @@ def fit_bi(
 ) -> tuple[BiEncoder, list[dict[str, Any]]]:
     """Eq. 9 on metadata pairs, with titles against abstracts mixed in where the settings ask for it."""
     torch.manual_seed(settings.seed)
-    encoder = load_encoder(source, settings)
+    encoder = Encoder.load(source, settings.max_tokens)
     pooling = pooling_of(source, settings)
     before = {name: weight.detach().cpu().clone() for name, weight in encoder.model.state_dict().items()}
     training, validation = split(pairs, settings)
@@ -259,7 +255,7 @@ def fit_cross(
     if teacher is not None:
         return fit_taught_cross(corpus, labels, pairs, source, settings, teacher, checkpoints)
     torch.manual_seed(settings.seed)
-    cross = CrossEncoder.untrained(load_encoder(source, settings), settings.seed)
+    cross = CrossEncoder.untrained(Encoder.load(source, settings.max_tokens), settings.seed)
     training, validation = split(pairs, settings)
     log = fit(
         CrossModule(cross.encoder, cross.head),

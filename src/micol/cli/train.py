@@ -39,7 +39,7 @@ HELP = {
     "keep_best": "Keep the checkpoint with the best validation loss, not the last.",
     "checkpoints": "How often training is saved, so that it can be resumed; 0: never.",
     "dropout": "Train with the base's dropout.",
-    "attention_dropout": "Train with the base's attention dropout too; batches are then padded, and slower.",
+    "attention_dropout": "Train with the base's attention dropout too, which is slower.",
     "bf16": "Train in bfloat16 where the hardware has it.",
     "compile": "Compile the encoder with torch.compile.",
     "bm25_top": "Candidates a document gets by BM25, when the model tags.",

@@ -65,19 +65,18 @@ class Encoder:
         source: str | Path,
         max_tokens: int,
         *,
-        packed: bool = True,
         device: torch.device | None = None,
         dtype: torch.dtype = torch.float32,
         remedy: str = HOW_TO_PROVIDE,
     ) -> Encoder:
-        """Loads a folder or hub id. `packed=False` pads, and so keeps the attention dropout of training."""
+        """Loads a folder or hub id."""
         level = transformers_logging.get_verbosity()
         transformers_logging.set_verbosity_error()
         transformers_logging.disable_progress_bar()
         try:
             config = AutoConfig.from_pretrained(str(source))
             options: dict[str, Any] = {"dtype": dtype}
-            if packed and config.model_type in PACKABLE:
+            if config.model_type in PACKABLE:
                 options["attn_implementation"] = PACKED_ATTENTION
             if config.model_type in PACKABLE - {"electra"}:
                 options["add_pooling_layer"] = False

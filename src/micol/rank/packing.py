@@ -96,7 +96,9 @@ def packed_attention(
     longest: int,
     dropout: float,
 ) -> torch.Tensor:
-    """Attention within each packed sequence, [1, T, heads, dim]. On CUDA, flash attention without dropout."""
+    """Attention within each packed sequence, [1, T, heads, dim]."""
+    if query.is_cuda and dropout:  # which attention of packed sequences does not have there
+        return padded_attention(query, key, value, starts, longest, dropout)
     if query.is_cuda:
         from torch.nn.attention.varlen import varlen_attn
 
@@ -108,6 +110,43 @@ def packed_attention(
     parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
     attended = [scaled_dot_product_attention(q, k, v, dropout_p=dropout) for q, k, v in parts]
     return torch.cat(attended, dim=2).transpose(1, 2)
+
+
+def padded_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    starts: torch.Tensor,
+    longest: int,
+    dropout: float,
+) -> torch.Tensor:
+    """The same, each sequence in a row of its own, padded to the longest."""
+    heads, tokens, dim = query.shape[1:]
+    lengths = starts.diff()
+    places = places_in_rows(starts, longest, tokens)
+    spread = query.new_zeros(len(lengths) * longest, 3, heads, dim)
+    spread[places] = torch.stack([query[0], key[0], value[0]]).permute(2, 0, 1, 3)
+    q, k, v = spread.view(len(lengths), longest, 3, heads, dim).permute(
+        2, 0, 3, 1, 4
+    )  # [N, heads, longest, dim]
+    attended = scaled_dot_product_attention(q, k, v, within(lengths, longest)[:, None, None], dropout)
+    return attended.transpose(1, 2).reshape(-1, heads, dim).index_select(0, places).unsqueeze(0)
+
+
+def places_in_rows(starts: torch.Tensor, longest: int, tokens: int) -> torch.Tensor:
+    """Where each packed token stands when every sequence has a row of its own, counted through the rows.
+
+    The caller knows the number of tokens: asking a GPU for it would mean to wait for it.
+    """
+    rows = torch.arange(len(starts) - 1, device=starts.device)
+    gaps = rows * longest - starts[:-1]
+    gap = torch.repeat_interleave(gaps, starts.diff(), output_size=tokens)
+    return torch.arange(tokens, device=starts.device) + gap
+
+
+def within(lengths: torch.Tensor, longest: int) -> torch.Tensor:
+    """[N, longest]: which places of the rows hold a token."""
+    return torch.arange(longest, device=lengths.device)[None] < lengths[:, None]
 
 
 def no_attention(*_: Any, **__: Any) -> None:
@@ -185,15 +224,20 @@ def packed_inputs(model: PreTrainedModel, batch: Packed) -> dict[str, torch.Tens
 
 
 def _padded_hidden_states(model: PreTrainedModel, batch: Packed) -> torch.Tensor:
-    """The same through an ordinary padded batch, for other architectures and for attention dropout."""
-    lengths = batch.starts.diff().long()
-    mask = torch.arange(batch.longest, device=batch.ids.device)[None] < lengths[:, None]  # [N, longest]
-    ids = torch.full(mask.shape, model.config.pad_token_id or 0, device=batch.ids.device)
-    ids[mask] = batch.ids
-    inputs = {"input_ids": ids, "attention_mask": mask.long()}
+    """The same through an ordinary padded batch, for other architectures."""
+    lengths = batch.starts.diff()
+    places = places_in_rows(batch.starts, batch.longest, len(batch.ids))
+
+    def spread(tokens: torch.Tensor, padding: int) -> torch.Tensor:
+        rows = tokens.new_full((len(lengths) * batch.longest,), padding)
+        rows[places] = tokens
+        return rows.view(len(lengths), batch.longest)
+
+    inputs = {
+        "input_ids": spread(batch.ids, model.config.pad_token_id or 0),
+        "attention_mask": within(lengths, batch.longest).long(),
+    }
     if getattr(model.config, "type_vocab_size", 0) > 1:
-        types = torch.zeros_like(ids)
-        types[mask] = batch.types
-        inputs["token_type_ids"] = types
-    hidden: torch.Tensor = model(**inputs).last_hidden_state[mask]
-    return hidden
+        inputs["token_type_ids"] = spread(batch.types, 0)
+    hidden: torch.Tensor = model(**inputs).last_hidden_state
+    return hidden.flatten(0, 1).index_select(0, places)

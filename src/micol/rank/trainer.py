@@ -34,7 +34,7 @@ from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
 from micol.rank.losses import false_negatives, info_nce, listwise
 from micol.rank.memory import parts_that_fit, tokens_at_once
-from micol.rank.packing import Packed, can_pack, slice_sequences
+from micol.rank.packing import FusedSelfAttention, Packed, can_pack, slice_sequences
 from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
 
@@ -311,7 +311,7 @@ def fit(
         weight_decay=settings.weight_decay,
         warmup_steps=int(settings.warmup * steps),
         lr_scheduler_type="linear",
-        optim="adamw_torch_fused" if device.type == "cuda" else "adamw_torch",
+        optim="adamw_torch_fused",
         bf16=settings.bf16 and has_bfloat16(device),
         use_cpu=device.type == "cpu",
         ddp_find_unused_parameters=not can_pack(module.model),
@@ -337,10 +337,7 @@ def fit(
     # A single process uses a single GPU: packed batches cannot be torn apart as DataParallel would.
     arguments._n_gpu = min(arguments.n_gpu, 1)
     keep_residuals_narrow(module.model)
-    if not settings.dropout:
-        for part in module.model.modules():
-            if isinstance(part, torch.nn.Dropout):
-                part.p = 0.0
+    choose_dropout(module.model, settings)
     if settings.compile:
         hash_dropout(module.model)
         module.model.compile(dynamic=True, options=compiler_options())
@@ -353,6 +350,15 @@ def fit(
     start = checkpoints.newest()
     trainer.train(resume_from_checkpoint=str(start) if start else None)
     return list(trainer.state.log_history)
+
+
+def choose_dropout(model: torch.nn.Module, settings: Settings) -> None:
+    """Keeps the dropout of the base that is wanted."""
+    for part in model.modules():
+        if isinstance(part, torch.nn.Dropout) and not settings.dropout:
+            part.p = 0.0
+        if isinstance(part, FusedSelfAttention) and not settings.attention_dropout:
+            part.dropout.p = 0.0
 
 
 def tensorboard_logs(folder: Path) -> TrainerCallback:
