@@ -1,4 +1,4 @@
-"""Batches in parts that fit into memory have the gradient of the whole batch."""
+"""Batches in parts that fit into memory have the gradient of the whole batch; and several batches in one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples, ListExamples, PairExamples
 from micol.rank.memory import main_memory, parts_that_fit, tokens_at_once
-from micol.rank.trainer import BiModule, ContrastiveTrainer, CrossModule
+from micol.rank.trainer import BiModule, ContrastiveTrainer, CrossModule, choose_dropout
 from micol.settings import Settings
 
 
@@ -55,28 +55,28 @@ def examples_for(encoder: Encoder, architecture: str) -> Examples:
     return ListExamples(encoder.framing, texts, texts, np.arange(8), lists, targets)
 
 
-def step(
-    folder: Path, architecture: str, most_tokens: int, output: Path
-) -> tuple[float, list[torch.Tensor], int]:
-    """The loss and the gradients of one batch, and how often the encoder ran."""
+def trainer_for(folder: Path, architecture: str, batch_size: int, output: Path) -> ContrastiveTrainer:
+    """A trainer without dropout, whose validation examples are those of training."""
     encoder = Encoder.load(folder, 128)
     examples = examples_for(encoder, architecture)
     module: BiModule | CrossModule = BiModule(encoder, "mean")
     if architecture == "cross":
         cross = CrossEncoder.untrained(encoder, 0)
         module = CrossModule(encoder, cross.head)
-    trainer = ContrastiveTrainer(
-        module,
-        Settings(architecture, "P->P", "best", bf16=False, batch_size=12),
-        examples,
-        None,
-        args=TrainingArguments(str(output), use_cpu=True, report_to=[]),
-    )
+    settings = Settings(architecture, "P->P", "best", bf16=False, batch_size=batch_size, dropout=False)
+    choose_dropout(encoder.model, settings)
+    arguments = TrainingArguments(str(output), use_cpu=True, report_to=[])
+    return ContrastiveTrainer(module, settings, examples, examples, args=arguments)
+
+
+def step(
+    folder: Path, architecture: str, most_tokens: int, output: Path
+) -> tuple[float, list[torch.Tensor], int]:
+    """The loss and the gradients of one batch, and how often the encoder ran."""
+    trainer = trainer_for(folder, architecture, 12, output)
     trainer.most_tokens = most_tokens
     trainer.current_gradient_accumulation_steps = 1
-    for part in encoder.model.modules():
-        if isinstance(part, torch.nn.Dropout):
-            part.p = 0.0
+    module, examples = trainer.model, trainer.examples
     runs: list[int] = []
     module.register_forward_hook(lambda *_: runs.append(1))
     loss = trainer.training_step(module, examples.collate(range(len(examples))))
@@ -95,3 +95,20 @@ def test_parts_have_the_gradient_of_the_whole(
     assert loss == pytest.approx(whole_loss, rel=1e-5)
     for one, other in zip(whole, gradients, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ["bi", "cross"])
+@pytest.mark.parametrize("at_once", [1, 10, 64])
+def test_the_validation_loss_is_the_mean_over_batches_however_many_run_together(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str, at_once: int
+) -> None:
+    monkeypatch.setattr("micol.rank.trainer.EVALUATED_TOGETHER", at_once)
+    trainer = trainer_for(tiny_bert, architecture, 5, tmp_path)
+    module, examples = trainer.model.eval(), trainer.examples
+    order = examples.order(0, 5, 0).tolist()
+    batches = [order[start : start + 5] for start in range(0, len(order), 5)]
+    assert len(batches[-1]) < 5
+    with torch.no_grad():
+        losses = [float(trainer.compute_loss(module, examples.collate(batch))) for batch in batches]
+    expected = np.average(losses, weights=[len(batch) for batch in batches])
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=1e-5)

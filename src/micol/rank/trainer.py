@@ -38,6 +38,9 @@ from micol.rank.packing import FusedSelfAttention, Packed, can_pack, slice_seque
 from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
 
+# Validation examples that pass through the encoder together.
+EVALUATED_TOGETHER = 64
+
 
 def compiler_options() -> dict[str, Any]:
     """Measured on an H200: the gradient of layer normalisation is faster in two kernels than in one."""
@@ -120,21 +123,40 @@ class ContrastiveTrainer(Trainer):
         )
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """The mean loss over the validation examples, in batches like those of training."""
+        """The mean loss over the validation examples, by batches like those of training.
+
+        Several batches pass through the encoder together: small ones would keep a GPU waiting.
+        """
         assert self.validation is not None
-        order = self.validation.order(0, self.settings.batch_size, self.settings.seed)
+        size = self.settings.batch_size
+        order = self.validation.order(0, size, self.settings.seed)
+        at_once = size * max(1, EVALUATED_TOGETHER // size)
         model = self.model_wrapped
         model.eval()
         total = 0.0
         with torch.no_grad(), self.compute_loss_context_manager():
-            for start in range(0, len(order), self.settings.batch_size):
-                numbers = order[start : start + self.settings.batch_size]
+            for start in range(0, len(order), at_once):
+                numbers = order[start : start + at_once]
                 batch = self._prepare_inputs(self.validation.collate(numbers.tolist()))
-                total += float(self.compute_loss(model, batch)) * len(numbers)
+                total += float(self.summed_loss(model, batch))
         metrics = {"eval_loss": total / len(order)}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def summed_loss(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        """The sum of the examples' losses; that of a pair depends on the others of its batch."""
+        targets = inputs.pop("targets", None)
+        if targets is not None:
+            return listwise(model(**inputs).view(targets.shape), targets) * len(targets)
+        documents = inputs.pop("documents").view(2, -1)
+        sides = model(**inputs).view(2, documents.shape[1], -1)
+        batches = zip(sides.split(self.settings.batch_size, 1), documents.split(self.settings.batch_size, 1))
+        losses = [
+            self.contrast(vectors.flatten(0, 1), pairs.flatten(), together=False) * pairs.shape[1]
+            for vectors, pairs in batches
+        ]
+        return torch.stack(losses).sum()
 
     def _get_train_sampler(self, *_: Any) -> EpochOrder:
         return EpochOrder(self.examples, self.settings.batch_size, self.settings.seed)
@@ -145,7 +167,7 @@ class ContrastiveTrainer(Trainer):
         targets = inputs.pop("targets", None)
         if targets is None:
             documents = inputs.pop("documents")
-            loss = self.contrast(model(**inputs), documents, together=model.training)
+            loss = self.contrast(model(**inputs), documents, together=True)
         else:
             loss = listwise(model(**inputs).view(targets.shape), targets)
         return (loss, None) if return_outputs else loss
