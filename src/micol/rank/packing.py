@@ -126,9 +126,8 @@ def padded_attention(
     places = places_in_rows(starts, longest, tokens)
     spread = query.new_zeros(len(lengths) * longest, 3, heads, dim)
     spread[places] = torch.stack([query[0], key[0], value[0]]).permute(2, 0, 1, 3)
-    q, k, v = spread.view(len(lengths), longest, 3, heads, dim).permute(
-        2, 0, 3, 1, 4
-    )  # [N, heads, longest, dim]
+    rows = spread.view(len(lengths), longest, 3, heads, dim)
+    q, k, v = rows.permute(2, 0, 3, 1, 4)  # [N, heads, longest, dim]
     attended = scaled_dot_product_attention(q, k, v, within(lengths, longest)[:, None, None], dropout)
     return attended.transpose(1, 2).reshape(-1, heads, dim).index_select(0, places).unsqueeze(0)
 
