@@ -97,8 +97,8 @@ def measure(data: Data, seed: int, base: str | None, write: Callable[..., None])
         untrained = micol.train(data.train, data.labels, base=base, seed=seed, init_only=True)
         write("untrained encoder", data.scores(untrained.rank_texts(data.test.texts())))
         settings = resolve("bi", "auto", "best", {"seed": seed})
-        evident = Classifier.build(data.labels, untrained.ranker, settings, {}, data.train)
-        write("without training", data.scores(evident.rank(list(data.test))))
+        fused_untrained = Classifier.build(data.labels, untrained.ranker, settings, {}, data.train)
+        write("without training", data.scores(fused_untrained.rank(documents)))
 
     return parts
 

@@ -22,16 +22,11 @@ LABELS = [label["names"][0] for label in world.label_records()[:9]]
 @pytest.fixture(scope="session")
 def tiny_distilbert(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An architecture whose batches cannot be packed."""
-    folder = tmp_path_factory.mktemp("encoders") / "distilbert"
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
     config = DistilBertConfig(
-        vocab_size=len(tokenizer), dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=64,
-        initializer_range=0.15,
-    )  # fmt: skip
-    DistilBertModel(config).save_pretrained(folder)
-    return folder
+        dim=32, n_layers=2, n_heads=4, hidden_dim=48, max_position_embeddings=64, initializer_range=0.15
+    )
+    folder = tmp_path_factory.mktemp("encoders") / "distilbert"
+    return world.save_other(folder, tiny_bert, DistilBertModel, config)
 
 
 @pytest.fixture(params=["tiny_bert", "tiny_roberta", "tiny_distilbert"])
@@ -93,34 +88,27 @@ def test_gradients_are_those_of_plain_transformers(folder: Path) -> None:
         torch.testing.assert_close(weight.grad, expected[name].grad, atol=1e-6, rtol=1e-4)
 
 
-@pytest.fixture
-def sequences() -> tuple[list[torch.Tensor], torch.Tensor, int]:
-    """Queries, keys and values of three packed sequences, where they begin, and the longest."""
-    torch.manual_seed(0)
-    return [torch.randn(1, 2, 9, 4, requires_grad=True) for _ in range(3)], torch.tensor([0, 2, 7, 9]), 5
+# Queries, keys and values of three packed sequences.
+PROJECTED = torch.randn(9, 3, 2, 4, generator=torch.Generator().manual_seed(0))
+STARTS, LONGEST = torch.tensor([0, 2, 7, 9]), 5
 
 
-def test_padded_attention_is_that_within_each_packed_sequence(
-    sequences: tuple[list[torch.Tensor], torch.Tensor, int],
-) -> None:
-    parts, starts, longest = sequences
+def test_padded_attention_is_that_within_each_packed_sequence() -> None:
     found = []
     for attention in (packed_attention, padded_attention):
-        out = attention(*parts, starts, longest, 0.0)
-        found.append([out, *torch.autograd.grad(out.square().sum(), parts)])
+        projected = PROJECTED.clone().requires_grad_()
+        out = attention(projected, STARTS, LONGEST, 0.0)
+        found.append([out, *torch.autograd.grad(out.square().sum(), projected)])
     for expected, got in zip(*found, strict=True):
         torch.testing.assert_close(got, expected)
 
 
 @pytest.mark.parametrize("attention", [packed_attention, padded_attention])
-def test_attention_with_dropout_differs_each_time_and_is_the_same_on_average(
-    attention, sequences: tuple[list[torch.Tensor], torch.Tensor, int]
-) -> None:
-    parts, starts, longest = sequences
-    with torch.no_grad():
-        drawn = torch.stack([attention(*parts, starts, longest, 0.3) for _ in range(4_000)])
-        expected = attention(*parts, starts, longest, 0.0)
+def test_attention_with_dropout_differs_each_time_and_is_the_same_on_average(attention) -> None:
+    torch.manual_seed(0)
+    drawn = torch.stack([attention(PROJECTED, STARTS, LONGEST, 0.3) for _ in range(4_000)])
     assert (drawn[0] != drawn[1]).any()
+    expected = attention(PROJECTED, STARTS, LONGEST, 0.0)
     torch.testing.assert_close(drawn.mean(dim=0), expected, atol=0.08, rtol=0)
 
 

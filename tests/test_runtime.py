@@ -29,16 +29,11 @@ TEXTS = [f"{record['title']}\n{record['abstract']}" for record in world.document
 @pytest.fixture(scope="session")
 def tiny_electra(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its embeddings are narrower than its layers."""
-    folder = tmp_path_factory.mktemp("encoders") / "electra"
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
     config = ElectraConfig(
-        vocab_size=len(tokenizer), embedding_size=16, hidden_size=32, num_hidden_layers=2,
-        num_attention_heads=4, intermediate_size=48, max_position_embeddings=64, initializer_range=0.15,
+        embedding_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+        max_position_embeddings=64, initializer_range=0.15,
     )  # fmt: skip
-    ElectraModel(config).save_pretrained(folder)
-    return folder
+    return world.save_other(tmp_path_factory.mktemp("encoders") / "electra", tiny_bert, ElectraModel, config)
 
 
 @pytest.fixture

@@ -9,10 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from tokenizers.processors import TemplateProcessing
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 TOPICS = 12
 WORDS_A_TOPIC = 6
@@ -112,6 +115,19 @@ def save_bert(folder: Path, seed: int = 0) -> Path:
         intermediate_size=64, max_position_embeddings=64, pad_token_id=ids["[PAD]"], initializer_range=0.15,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def save_other(folder: Path, bert: Path, model: type[PreTrainedModel], config: PreTrainedConfig) -> Path:
+    """Another architecture with the tokenizer of a BERT that was saved."""
+    import torch
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    tokenizer.save_pretrained(folder)
+    config.vocab_size = len(tokenizer)
+    torch.manual_seed(0)
+    model(config).save_pretrained(folder)
     return folder
 
 

@@ -89,47 +89,39 @@ def slice_sequences(batch: Packed, start: int, end: int) -> Packed:
 
 
 def packed_attention(
-    query: torch.Tensor,  # [1, heads, T, dim]
-    key: torch.Tensor,
-    value: torch.Tensor,
-    starts: torch.Tensor,
-    longest: int,
-    dropout: float,
+    projected: torch.Tensor, starts: torch.Tensor, longest: int, dropout: float
 ) -> torch.Tensor:
-    """Attention within each packed sequence, [1, T, heads, dim]."""
-    if query.is_cuda and dropout:  # which attention of packed sequences does not have there
-        return padded_attention(query, key, value, starts, longest, dropout)
-    if query.is_cuda:
+    """[T, heads, dim]: attention of queries, keys and values, [T, 3, heads, dim], within each sequence."""
+    if projected.is_cuda and dropout:  # which attention of packed sequences does not have there
+        return padded_attention(projected, starts, longest, dropout)
+    if projected.is_cuda:
         from torch.nn.attention.varlen import varlen_attn
 
-        q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))  # [T, heads, dim]
-        out = varlen_attn(q, k, v, starts, starts, longest, longest)
+        query, key, value = projected.unbind(1)
+        out = varlen_attn(query, key, value, starts, starts, longest, longest)
         assert isinstance(out, torch.Tensor)
-        return out.unsqueeze(0)
-    lengths = starts.diff().tolist()
-    parts = zip(*(part.split(lengths, dim=2) for part in (query, key, value)), strict=True)
-    attended = [scaled_dot_product_attention(q, k, v, dropout_p=dropout) for q, k, v in parts]
-    return torch.cat(attended, dim=2).transpose(1, 2)
+        return out
+    sequences = projected.permute(1, 2, 0, 3).split(starts.diff().tolist(), dim=2)
+    attended = [
+        scaled_dot_product_attention(query, key, value, dropout_p=dropout)[0]
+        for query, key, value in (sequence[:, None] for sequence in sequences)  # [1, heads, length, dim]
+    ]
+    return torch.cat(attended, dim=1).transpose(0, 1)
 
 
 def padded_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    starts: torch.Tensor,
-    longest: int,
-    dropout: float,
+    projected: torch.Tensor, starts: torch.Tensor, longest: int, dropout: float
 ) -> torch.Tensor:
     """The same, each sequence in a row of its own, padded to the longest."""
-    heads, tokens, dim = query.shape[1:]
     lengths = starts.diff()
-    places = places_in_rows(starts, longest, tokens)
-    spread = query.new_zeros(len(lengths) * longest, 3, heads, dim)
-    spread[places] = torch.stack([query[0], key[0], value[0]]).permute(2, 0, 1, 3)
-    rows = spread.view(len(lengths), longest, 3, heads, dim)
-    q, k, v = rows.permute(2, 0, 3, 1, 4)  # [N, heads, longest, dim]
-    attended = scaled_dot_product_attention(q, k, v, within(lengths, longest)[:, None, None], dropout)
-    return attended.transpose(1, 2).reshape(-1, heads, dim).index_select(0, places).unsqueeze(0)
+    places = places_in_rows(starts, longest, len(projected))
+    spread = projected.new_zeros(len(lengths) * longest, *projected.shape[1:])
+    spread[places] = projected
+    query, key, value = spread.view(len(lengths), longest, *projected.shape[1:]).permute(2, 0, 3, 1, 4)
+    attended = scaled_dot_product_attention(
+        query, key, value, within(lengths, longest)[:, None, None], dropout
+    )  # [N, heads, longest, dim]
+    return attended.transpose(1, 2).flatten(0, 1).index_select(0, places)
 
 
 def places_in_rows(starts: torch.Tensor, longest: int, tokens: int) -> torch.Tensor:
@@ -175,10 +167,9 @@ class FusedSelfAttention(torch.nn.Module):
         parts = (self.query, self.key, self.value)
         weight, bias = torch.cat([p.weight for p in parts]), torch.cat([p.bias for p in parts])
         tokens = hidden.shape[1]
-        projected = linear(hidden, weight, bias).view(1, tokens, 3, self.heads, -1)
-        query, key, value = (part.transpose(1, 2) for part in projected.unbind(2))  # [1, heads, T, dim]
+        projected = linear(hidden[0], weight, bias).view(tokens, 3, self.heads, -1)
         dropout = float(self.dropout.p) if self.training else 0.0
-        out = packed_attention(query, key, value, packed_starts, packed_longest, dropout)
+        out = packed_attention(projected, packed_starts, packed_longest, dropout)
         return out.reshape(1, tokens, -1), None
 
 

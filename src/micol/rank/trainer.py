@@ -151,7 +151,8 @@ class ContrastiveTrainer(Trainer):
             return listwise(model(**inputs).view(targets.shape), targets) * len(targets)
         documents = inputs.pop("documents").view(2, -1)
         sides = model(**inputs).view(2, documents.shape[1], -1)
-        batches = zip(sides.split(self.settings.batch_size, 1), documents.split(self.settings.batch_size, 1))
+        size = self.settings.batch_size
+        batches = zip(sides.split(size, 1), documents.split(size, 1), strict=True)
         losses = [
             self.contrast(vectors.flatten(0, 1), pairs.flatten(), together=False) * pairs.shape[1]
             for vectors, pairs in batches
