@@ -17,6 +17,7 @@ from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples, ListExamples, PairExamples
 from micol.rank.memory import main_memory, parts_that_fit, tokens_at_once
+from micol.rank.recorded import filled
 from micol.rank.trainer import BiModule, ContrastiveTrainer, CrossModule, choose_dropout
 from micol.settings import Settings
 
@@ -112,3 +113,21 @@ def test_the_validation_loss_is_the_mean_over_batches_however_many_run_together(
         losses = [float(trainer.compute_loss(module, examples.collate(batch))) for batch in batches]
     expected = np.average(losses, weights=[len(batch) for batch in batches])
     assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["bi", "cross"])
+def test_a_filled_batch_has_the_loss_and_gradient_of_the_batch(
+    tiny_bert: Path, tmp_path: Path, architecture: str
+) -> None:
+    found = []
+    for is_filled in (False, True):
+        trainer = trainer_for(tiny_bert, architecture, 12, tmp_path)
+        batch = trainer.examples.collate(range(8))
+        if is_filled:
+            batch = filled(batch, trainer.model.encoder.max_tokens)
+            assert len(batch["ids"]) % trainer.model.encoder.max_tokens == 0
+        loss = trainer.compute_loss(trainer.model, batch)
+        loss.backward()
+        found.append([loss, *(w.grad for w in trainer.model.parameters() if w.grad is not None)])
+    for plain, full in zip(*found, strict=True):
+        torch.testing.assert_close(full, plain, atol=1e-6, rtol=1e-4)

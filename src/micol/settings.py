@@ -20,7 +20,10 @@ CHOICES = {
 POSITIVE = (
     "pairs", "batch_size", "epochs", "learning_rate", "temperature", "negatives", "bm25_top", "memory",
 )  # fmt: skip
-NOT_NEGATIVE = ("validation_pairs", "gradient_cache", "weight_decay", "checkpoints", "dense_top", "seed")
+NOT_NEGATIVE = (
+    "validation_pairs", "hard_negatives", "gradient_cache", "weight_decay", "checkpoints", "dense_top",
+    "seed",
+)  # fmt: skip
 SHARES = ("title_pairs", "warmup", "interpolate")
 # [CLS], [SEP] and some words; two texts and their separators for the cross-encoder.
 FEWEST_TOKENS = 8
@@ -39,6 +42,8 @@ class Settings:
     # Share of pairs that are a title against the abstract of the same document: a label is short, a
     # document long, and metadata pairs are long against long.
     title_pairs: float = 0.0
+    # Bi-encoder: pairs of alike documents that meet in a batch, each other's hard negatives; 0: by chance.
+    hard_negatives: int = 0
     max_tokens: int = 256
     pooling: str = "auto"
     batch_size: int = 256

@@ -183,10 +183,13 @@ def fit_bi(
     pooling = pooling_of(source, settings)
     before = {name: weight.detach().cpu().clone() for name, weight in encoder.model.state_dict().items()}
     training, validation = split(pairs, settings)
+    examples = pair_examples(encoder, corpus, training, settings)
+    if settings.hard_negatives:
+        examples = with_hard_negatives(examples, untrained(source, settings), settings)
     log = fit(
         BiModule(encoder, pooling),
         settings,
-        pair_examples(encoder, corpus, training, settings),
+        examples,
         pair_examples(encoder, corpus, validation, settings) if validation else None,
         checkpoints.of("bi"),
         what=f"training on {settings.path}",
@@ -229,6 +232,13 @@ def pair_examples(encoder: Encoder, corpus: Corpus, pairs: Pairs, settings: Sett
             texts += encoder.tokenize([text for text, keep in zip(parts[side], both, strict=True) if keep])
             owners = np.concatenate([owners, anchors[chosen]])
     return PairExamples(encoder.framing, texts, anchor_texts, positive_texts, owners)
+
+
+def with_hard_negatives(examples: PairExamples, encoder: BiEncoder, settings: Settings) -> PairExamples:
+    """The examples with what the untrained encoder makes of their texts, by which alike pairs meet."""
+    encoder.encoder.settle()
+    vectors = encoder.vectors_of(examples.texts, "looking for alike documents").astype(np.float16)
+    return replace(examples, neighbourhood=settings.hard_negatives, untrained=vectors)
 
 
 def interpolate(model: torch.nn.Module, before: dict[str, torch.Tensor], share: float) -> None:

@@ -24,6 +24,7 @@ HELP = {
     "validation_pairs": "Further pairs to judge checkpoints by, with --keep-best; at most a tenth of all.",
     "sampling": "How a positive is drawn: uniform, node-first or rarity, as in `micol pairs --method`.",
     "title_pairs": "Share of pairs that are replaced by a document's title against its abstract.",
+    "hard_negatives": "Bi-encoder: how many pairs of alike documents meet in a batch; 0: as chance has it.",
     "max_tokens": "Tokens read of a text, or of both texts of the cross-encoder together; more are cut.",
     "pooling": "The bi-encoder's vector: cls, mean, or auto (as the base was trained, else mean).",
     "batch_size": "Pairs in a batch; the bi-encoder's negatives come from it.",

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from micol.rank.negatives import by_neighbourhood
 from micol.rank.packing import Framing
 
 # Beyond this many put-off examples a batch, looking on costs more than a false negative.
@@ -37,20 +38,30 @@ class PairExamples:
     positives: np.ndarray
     # Of each text. Those that stem from one document (its title, its abstract) must not meet as negatives.
     documents: np.ndarray
+    # Where hard negatives are mined: how many alike pairs meet in a batch, and the vectors that tell.
+    neighbourhood: int = 0
+    untrained: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.anchors)
 
     def order(self, epoch: int, batch_size: int, seed: int) -> np.ndarray:
         """Shuffled so that a document occurs only once in a batch, as far as that can be."""
-        shuffled = np.random.default_rng((seed, epoch)).permutation(len(self.anchors))
+        generator = np.random.default_rng((seed, epoch))
+        if self.untrained is None:
+            shuffled = generator.permutation(len(self.anchors))
+        else:
+            shuffled = by_neighbourhood(self.untrained[self.anchors], self.neighbourhood, generator)
         sides = (self.documents[self.anchors].tolist(), self.documents[self.positives].tolist())
         return without_repeats(shuffled.tolist(), sides, batch_size)
 
     def collate(self, numbers: Sequence[int]) -> dict[str, Any]:
         chosen = np.concatenate([self.anchors[numbers], self.positives[numbers]])
         batch = vars(self.framing.pack([self.texts[text] for text in chosen]))
-        return {**batch, "documents": torch.from_numpy(self.documents[chosen])}
+        batch = {**batch, "documents": torch.from_numpy(self.documents[chosen])}
+        if self.untrained is not None:
+            batch["untrained"] = torch.from_numpy(self.untrained[chosen])
+        return batch
 
 
 @dataclass(frozen=True)

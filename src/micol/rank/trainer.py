@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,16 @@ from micol.rank.checkpoints import Checkpoints
 from micol.rank.dropout import hash_dropout
 from micol.rank.encoder import Encoder
 from micol.rank.examples import Examples
-from micol.rank.losses import false_negatives, info_nce, listwise
+from micol.rank.losses import info_nce, listwise
 from micol.rank.memory import parts_that_fit, tokens_at_once
+from micol.rank.negatives import Sides
 from micol.rank.packing import FusedSelfAttention, Packed, can_pack, slice_sequences
+from micol.rank.recorded import RecordedSteps, filled
 from micol.rank.runtime import has_bfloat16
 from micol.settings import Settings
 
+# Tokens of a step that a GPU runs quicker than a CPU launches it.
+MOST_TO_RECORD = 16_384
 # Validation examples that pass through the encoder together.
 EVALUATED_TOGETHER = 64
 
@@ -114,11 +119,17 @@ class ContrastiveTrainer(Trainer):
     ) -> None:
         self.settings, self.examples, self.validation = settings, train, validation
         self.most_tokens = tokens_at_once(module.model)
+        self.is_recorded = can_record(module, settings)
+        self.recorded: RecordedSteps | None = None
         super().__init__(
             model=module,
             train_dataset=Numbers(len(train)),
             eval_dataset=Numbers(len(validation)) if validation else None,
-            data_collator=train.collate,
+            data_collator=(
+                partial(collate_filled, train, module.encoder.max_tokens)
+                if self.is_recorded
+                else train.collate
+            ),
             **options,
         )
 
@@ -149,14 +160,11 @@ class ContrastiveTrainer(Trainer):
         targets = inputs.pop("targets", None)
         if targets is not None:
             return listwise(model(**inputs).view(targets.shape), targets) * len(targets)
-        documents = inputs.pop("documents").view(2, -1)
-        sides = model(**inputs).view(2, documents.shape[1], -1)
+        documents = Sides.popped_from(inputs).documents
+        vectors = model(**inputs).view(2, documents.shape[1], -1)
         size = self.settings.batch_size
-        batches = zip(sides.split(size, 1), documents.split(size, 1), strict=True)
-        losses = [
-            self.contrast(vectors.flatten(0, 1), pairs.flatten(), together=False) * pairs.shape[1]
-            for vectors, pairs in batches
-        ]
+        batches = zip(vectors.split(size, 1), documents.split(size, 1), strict=True)
+        losses = [self.contrast(both[0], both[1], Sides(pairs)) * pairs.shape[1] for both, pairs in batches]
         return torch.stack(losses).sum()
 
     def _get_train_sampler(self, *_: Any) -> EpochOrder:
@@ -166,26 +174,27 @@ class ContrastiveTrainer(Trainer):
         self, model: torch.nn.Module, inputs: dict[str, Any], return_outputs: bool = False, **_: Any
     ) -> Any:
         targets = inputs.pop("targets", None)
+        # A batch that was filled up ends with a sequence of padding.
         if targets is None:
-            documents = inputs.pop("documents")
-            loss = self.contrast(model(**inputs), documents, together=True)
+            sides = Sides.popped_from(inputs)
+            loss = self.contrast_all(model(**inputs)[: sides.documents.numel()], sides)
         else:
-            loss = listwise(model(**inputs).view(targets.shape), targets)
+            loss = listwise(model(**inputs)[: targets.numel()].view(targets.shape), targets)
         return (loss, None) if return_outputs else loss
 
-    def contrast(self, vectors: torch.Tensor, documents: torch.Tensor, *, together: bool) -> torch.Tensor:
-        """The loss of a batch: vectors and documents of its anchors, then of their positives."""
+    def contrast_all(self, vectors: torch.Tensor, sides: Sides) -> torch.Tensor:
+        """The loss of one's share of a batch against the whole of it; vectors of anchors, then positives."""
         anchors, positives = vectors.chunk(2)
-        pairs = documents.view(2, -1)
-        own = pairs[0]
-        if together:
-            positives = team.everyones(positives)
-            pairs = torch.stack([team.everyones(side) for side in pairs])
-        left_out = false_negatives(own, pairs[0], pairs[1])
+        return self.contrast(anchors, team.everyones(positives), sides.everyones())
+
+    def contrast(self, anchors: torch.Tensor, positives: torch.Tensor, sides: Sides) -> torch.Tensor:
+        left_out = sides.left_out(len(anchors))
         return info_nce(anchors, positives, self.settings.temperature, left_out)
 
     def training_step(self, model: torch.nn.Module, inputs: dict[str, Any], *rest: Any) -> torch.Tensor:
         """A step on the whole batch at once, or in parts that fit into memory: the gradient is the same."""
+        if self.is_recorded:
+            return self.recorded_step(model, self._prepare_inputs(inputs))
         targets = inputs.get("targets")
         cached = self.settings.gradient_cache if targets is None else 0
         if not cached and len(inputs["ids"]) <= self.most_tokens:
@@ -199,6 +208,17 @@ class ContrastiveTrainer(Trainer):
         model.train()
         step = self.cached_step if targets is None else self.accumulated_step
         return step(model, inputs, parts)
+
+    def recorded_step(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        if self.recorded is None:
+            self.recorded = RecordedSteps(model, lambda batch: self.loss_to_record(model, batch))
+        return self.recorded(inputs)
+
+    def loss_to_record(self, model: torch.nn.Module, batch: dict[str, Any]) -> torch.Tensor:
+        model.train()
+        with self.compute_loss_context_manager():
+            loss: torch.Tensor = self.compute_loss(model, batch)
+        return loss
 
     def accumulated_step(
         self, model: torch.nn.Module, inputs: dict[str, Any], parts: list[tuple[int, int]]
@@ -225,7 +245,7 @@ class ContrastiveTrainer(Trainer):
         fills the memory, keeps its graph; each of the others is run again with a graph and given its vectors'
         gradients.
         """
-        documents = inputs.pop("documents")
+        sides = Sides.popped_from(inputs)
         batch = Packed(**inputs)
         slices = [slice_sequences(batch, first, last) for first, last in parts]
         with self.compute_loss_context_manager():
@@ -236,7 +256,7 @@ class ContrastiveTrainer(Trainer):
                 states.append(RandomState(self.args.device))
                 vectors.append(model(**vars(part)))
         leaf = torch.cat(vectors).requires_grad_()
-        loss = self.contrast(leaf, documents, together=True)
+        loss = self.contrast_all(leaf, sides)
         loss.backward()
         assert leaf.grad is not None
         first, *others = leaf.grad.split([len(v) for v in vectors])
@@ -249,6 +269,18 @@ class ContrastiveTrainer(Trainer):
                 again = model(**vars(part))
             self.accelerator.backward((again * gradient).sum())
         return loss.detach()
+
+
+def collate_filled(examples: Examples, longest: int, numbers: Sequence[int]) -> dict[str, Any]:
+    return filled(examples.collate(numbers), longest)
+
+
+def can_record(module: BiModule | CrossModule, settings: Settings) -> bool:
+    """Whether steps are so small that launching them takes longer than running them."""
+    texts = settings.batch_size * (2 if settings.architecture == "bi" else 1 + settings.negatives)
+    is_small = texts * module.encoder.max_tokens <= MOST_TO_RECORD
+    is_plain = not settings.compile and not settings.gradient_cache and team.size() == 1
+    return is_small and is_plain and module.encoder.device.type == "cuda" and can_pack(module.model)
 
 
 class RandomState:
