@@ -1,10 +1,12 @@
 """The default recipe without a choice made by anyone, against what it is made of: the tables of docs/best.md.
 
     python benchmarks/best.py DATA [DATA …] [--seeds 0 1 2] [--no-parts] [--base FOLDER] [--output FILE]
+    python benchmarks/best.py DATA [DATA …] --reader
     python benchmarks/best.py --table
 
 DATA is a folder with docs.jsonl.gz, labels.jsonl.gz and test_ids.txt. Training sees every document but the
 test documents, and no label of any. For the first seed each source of evidence is also left out in turn.
+With --reader a cross-encoder is a further source; measured is one training, with and without that source.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def measure(data: Data, seed: int, base: str | None, write: Callable[..., None])
     from micol.classify import Classifier
     from micol.evidence.fused import practice
     from micol.evidence.fusion import learn, rough_weights
-    from micol.evidence.gather import FEATURES, SOURCES
+    from micol.evidence.gather import FEATURES, SOURCES, sources_among
     from micol.settings import resolve
 
     model, training = seconds_of(lambda: micol.train(data.train, data.labels, base=base, seed=seed))
@@ -85,14 +87,15 @@ def measure(data: Data, seed: int, base: str | None, write: Callable[..., None])
 
     def parts() -> None:
         evidence = practice(fused.memory, fused.side, ranker, seed)
-        write("rough sum", data.scores(gathered.ranking(gathered.values @ rough_weights())))
-        for source in SOURCES:
+        rough = rough_weights(gathered.features)
+        write("rough sum", data.scores(gathered.ranking(gathered.values @ rough)))
+        for source in sources_among(gathered.features):
             without = learn(evidence, without=[source])
             write(f"without {source}", data.scores(gathered.ranking(without.logits(gathered.values))))
         lexical = {*SOURCES["named in the text"], *SOURCES["nearly named"]}
-        alone = rough_weights([name for name in FEATURES if name not in lexical])
+        alone = rough_weights(gathered.features, [name for name in FEATURES if name not in lexical])
         write("lexical evidence alone", data.scores(gathered.ranking(gathered.values @ alone)))
-        by_names = np.array([EXACT_NAMES.get(name, 0.0) for name in FEATURES], np.float32)
+        by_names = np.array([EXACT_NAMES.get(name, 0.0) for name in gathered.features], np.float32)
         write("lexical ranking", data.scores(gathered.ranking(gathered.values @ by_names)))
         untrained = micol.train(data.train, data.labels, base=base, seed=seed, init_only=True)
         write("untrained encoder", data.scores(untrained.rank_texts(data.test.texts())))
@@ -101,6 +104,37 @@ def measure(data: Data, seed: int, base: str | None, write: Callable[..., None])
         write("without training", data.scores(fused_untrained.rank(documents)))
 
     return parts
+
+
+def measure_reader(data: Data, seed: int, base: str | None, write: Callable[..., None]) -> None:
+    """The recipe with a cross-encoder as one source of evidence; then the same model without that source."""
+    import micol
+    from micol.evidence.fused import practice
+    from micol.evidence.fusion import learn, rough_weights
+    from micol.evidence.gather import TOGETHER, gather
+
+    model, training = seconds_of(
+        lambda: micol.train(
+            data.train, data.labels, architecture="cross", evidence=True, base=base, seed=seed
+        )
+    )
+    fused, ranker, documents = model.fused, model.ranker, list(data.test)
+    found, gathering = seconds_of(lambda: gather(documents, fused.memory, fused.side, ranker))
+    # Read whether the model listens or not: whether it is right to leave that out is to be seen, too.
+    read, reading = seconds_of(lambda: fused.reader.read(documents, found))
+    write(
+        "best with the cross-encoder", data.scores(read.ranking(fused.fusion.logits(read.values))),
+        training_seconds=training, tagging_seconds=round(gathering + reading, 1), reading_seconds=reading,
+        report=model.config["report"],
+        calibration=reliability(data, read, fused.fusion.probabilities(read.values)),
+    )  # fmt: skip
+    evidence = practice(fused.memory, fused.side, ranker, seed, fused.reader)
+    without = learn(evidence, without=["read together"])
+    write("the same without read together", data.scores(read.ranking(without.logits(read.values))))
+    rough = rough_weights(read.features)
+    write("rough sum with read together", data.scores(read.ranking(read.values @ rough)))
+    alone = read.values[:, read.features.index(TOGETHER)]
+    write("read together alone", data.scores(read.ranking(alone)))
 
 
 def reliability(data: Data, gathered: Any, probabilities: np.ndarray) -> list[dict[str, float]]:
@@ -152,7 +186,13 @@ def tables(results: Path) -> str:
 
 
 def run(
-    folders: Sequence[Path], seeds: Sequence[int], base: str | None, output: Path, *, with_parts: bool
+    folders: Sequence[Path],
+    seeds: Sequence[int],
+    base: str | None,
+    output: Path,
+    *,
+    with_parts: bool,
+    with_reader: bool,
 ) -> None:
     import torch
 
@@ -174,6 +214,9 @@ def run(
                     shown = " ".join(f"{name} {scores[name]:.4f}" for name in SHOWN)
                     print(data.name, seed, system, shown, more.get("training_seconds", ""), flush=True)
 
+                if with_reader:
+                    measure_reader(data, seed, base, write)
+                    continue
                 parts = measure(data, seed, base, write)
                 if seed == seeds[0] and with_parts:
                     later.append(parts)
@@ -190,12 +233,20 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--base")
     parser.add_argument("--no-parts", action="store_true", help="only the recipe as a whole")
+    parser.add_argument("--reader", action="store_true", help="a cross-encoder as one source of evidence")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.table:
         print(tables(options.output))
         return
-    run(options.data, options.seeds, options.base, options.output, with_parts=not options.no_parts)
+    run(
+        options.data,
+        options.seeds,
+        options.base,
+        options.output,
+        with_parts=not options.no_parts,
+        with_reader=options.reader,
+    )
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ INTERRUPTED = {
         *("--epochs", 3, "--learning-rate", 0.001, "--dropout", "--checkpoints", 6),
     ),
 }
+INTERRUPTED["cross with evidence"] = (*INTERRUPTED["cross"], "--evidence")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,10 @@ def model_card(
     settings, data, training = config["settings"], config["data"], config["training"]
     labels = data["labels"] if labels is None else labels
     kind = "bi-encoder" if settings["architecture"] == "bi" else "cross-encoder"
+    encoders = "`encoder/` is an ordinary Hugging Face encoder."
+    if "reader" in config:
+        kind = "bi-encoder with a cross-encoder"
+        encoders = "`encoder/` (bi) and `cross_encoder/` are ordinary Hugging Face encoders."
     base = str(training.get("base", ""))
     # Only a name of the hub means anything there; a folder on somebody's disk does not.
     base_line = (
@@ -67,5 +71,5 @@ for tagged in model.suggest([{{"id": "d1", "title": "…", "abstract": "…"}}],
     print(tagged.id, [label.name for label in tagged.labels])
 ```
 {told}{kept}
-`encoder/` is an ordinary Hugging Face encoder. All settings, versions and data fingerprints: `config.toml`.
+{encoders} All settings, versions and data fingerprints: `config.toml`.
 """

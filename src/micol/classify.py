@@ -12,11 +12,20 @@ import numpy as np
 
 from micol.corpus import Corpus
 from micol.errors import MicolError
-from micol.evidence.fused import Fused
+from micol.evidence.fused import Fused, reader_of
 from micol.evidence.fusion import Fusion
 from micol.evidence.gather import LabelSide
 from micol.evidence.memory import Memory
-from micol.folder import MEMORY, EditedLabels, LabelTable, ModelFolder, preferred, resolved_config
+from micol.folder import (
+    CROSS_ENCODER,
+    ENCODER,
+    MEMORY,
+    EditedLabels,
+    LabelTable,
+    ModelFolder,
+    preferred,
+    resolved_config,
+)
 from micol.hub import model_path
 from micol.labels import LabelSpace
 from micol.rank.bi_encoder import BiEncoder
@@ -45,11 +54,13 @@ class Classifier:
         config: dict[str, Any],
         name_vectors: np.ndarray | None = None,
         remember: Callable[[], Memory] | None = None,
+        reader: CrossEncoder | None = None,
     ) -> None:
         if not len(labels):
             raise MicolError(f"{labels.source}: holds no label, so there is nothing to tag with")
         self.labels, self.ranker, self.label_vectors, self.config = labels, ranker, label_vectors, config
-        self.name_vectors, self.remember = name_vectors, remember
+        # Where evidence is fused, a cross-encoder is one source of it, beside the bi-encoder that ranks.
+        self.name_vectors, self.remember, self.reader = name_vectors, remember, reader
 
     @classmethod
     def build(
@@ -59,8 +70,9 @@ class Classifier:
         settings: Settings,
         training: Mapping[str, Any],
         corpus: Corpus,
+        reader: CrossEncoder | None = None,
     ) -> Classifier:
-        """A classifier around a ranker that has just been trained."""
+        """A classifier around a ranker that has just been trained, and what reads labels beside it."""
         config = resolved_config(settings, training, corpus, labels)
         if isinstance(ranker, BiEncoder):
             config["pooling"] = ranker.pooling
@@ -73,10 +85,13 @@ class Classifier:
         assert vectors is not None
         names = embed(ranker, preferred(labels), "embedding names of labels")
         assert names is not None
+        if reader is not None:
+            config["reader"] = {"max_tokens": reader.encoder.max_tokens}
+            reader.encoder.settle()
         memory = Memory.of(corpus, labels, ranker, names, vectors, settings.memory, settings.seed)
-        fused = Fused.learned(memory, ranker, names, vectors, settings.seed)
+        fused = Fused.learned(memory, ranker, names, vectors, settings.seed, reader)
         config["evidence"] = fused.fusion.as_dict()
-        classifier = cls(labels, ranker, vectors, config, names, lambda: memory)
+        classifier = cls(labels, ranker, vectors, config, names, lambda: memory, reader)
         classifier.fused = fused
         return classifier
 
@@ -89,7 +104,8 @@ class Classifier:
         assert self.label_vectors is not None
         memory = self.remember()
         side = LabelSide.of(memory, self.labels, self.name_vectors, self.label_vectors)
-        return Fused(memory, side, Fusion.from_dict(self.config["evidence"]))
+        fusion = Fusion.from_dict(self.config["evidence"])
+        return Fused(memory, side, fusion, reader_of(self.reader, self.labels, memory))
 
     @cached_property
     def exact(self) -> ExactMatcher:
@@ -220,7 +236,9 @@ class Classifier:
 
     def save(self, folder: str | Path) -> None:
         """Writes the model folder, whole or not at all."""
-        parts: dict[str, Callable[[Path], None]] = {"encoder": self.ranker.save}
+        parts: dict[str, Callable[[Path], None]] = {ENCODER: self.ranker.save}
+        if self.reader is not None:
+            parts[CROSS_ENCODER] = self.reader.save
         if self.fused is not None:
             parts[MEMORY] = self.fused.memory.save
         ModelFolder(Path(folder)).write(self.config, self.label_table, parts)
@@ -235,22 +253,30 @@ class Classifier:
         folder = ModelFolder(model_path(model))
         config = folder.read_config()
         table = LabelTable.read(folder.labels)
-        encoder = Encoder.load(folder.encoder, config["max_tokens"], remedy="copy the model folder again")
-        encoder.settle()
+        encoder = load_encoder(folder.encoder, config["max_tokens"])
+        remember, reader = None, None
+        if "evidence" in config:
+            remember = partial(Memory.load, folder.memory, Schema(**config["schema"]))
+        if "reader" in config:
+            cross = load_encoder(folder.cross_encoder, config["reader"]["max_tokens"])
+            reader = CrossEncoder.load_head(cross, folder.cross_encoder)
         ranker: BiEncoder | CrossEncoder
-        if config["settings"]["architecture"] == "cross":
+        if config["settings"]["architecture"] == "cross" and reader is None:
             ranker = CrossEncoder.load_head(encoder, folder.encoder)
         else:
             ranker = BiEncoder(encoder, config["pooling"])
-        remember = None
-        if "evidence" in config:
-            remember = partial(Memory.load, folder.memory, Schema(**config["schema"]))
-        return cls(table.labels, ranker, table.vectors, config, table.name_vectors, remember)
+        return cls(table.labels, ranker, table.vectors, config, table.name_vectors, remember, reader)
 
 
 def load(model: str | Path) -> Classifier:
     """Loads a model folder, or a model of the hub by its name, such as "owner/name"."""
     return Classifier.load(model)
+
+
+def load_encoder(folder: Path, max_tokens: int) -> Encoder:
+    encoder = Encoder.load(folder, max_tokens, remedy="copy the model folder again")
+    encoder.settle()
+    return encoder
 
 
 def embed(ranker: BiEncoder | CrossEncoder, texts: list[str], what: str | None = None) -> np.ndarray | None:

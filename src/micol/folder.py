@@ -1,4 +1,4 @@
-"""A model folder: config.toml, encoder/, labels.parquet and a model card. No pickle."""
+"""A model folder: config.toml, encoder/, labels.parquet, what evidence needs, and a model card. No pickle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ from micol.settings import Settings
 
 FORMAT = 2
 VECTOR, NAME_VECTOR = "vector", "name_vector"
-MEMORY = "memory"
+ENCODER, CROSS_ENCODER, MEMORY = "encoder", "cross_encoder", "memory"
+ENCODER_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+CROSS_ENCODER_FILES = (*ENCODER_FILES, "head.safetensors")
 
 Embed = Callable[[list[str]], np.ndarray | None]
 
@@ -214,7 +216,12 @@ class ModelFolder:
 
     @property
     def encoder(self) -> Path:
-        return self.path / "encoder"
+        return self.path / ENCODER
+
+    @property
+    def cross_encoder(self) -> Path:
+        """Where a cross-encoder is one source of the evidence: `encoder` is the bi-encoder then."""
+        return self.path / CROSS_ENCODER
 
     @property
     def labels(self) -> Path:
@@ -267,7 +274,8 @@ class ModelFolder:
         """sha256 over all that decides what a model suggests."""
         digest = hashlib.sha256()
         decisive = (self.config, self.labels, self.encoder / "model.safetensors")
-        for path in (*decisive, *sorted(self.memory.glob("*"))):
+        weights = sorted(self.cross_encoder.glob("*.safetensors"))
+        for path in (*decisive, *weights, *sorted(self.memory.glob("*"))):
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
@@ -281,17 +289,7 @@ class ModelFolder:
             raise MicolError(
                 f"{self.path}: no such model folder; make one with `micol train … -o {self.path}`"
             )
-        for needed in (
-            self.config,
-            self.encoder / "config.json",
-            self.encoder / "model.safetensors",
-            self.encoder / "tokenizer.json",
-            self.labels,
-        ):
-            if not needed.is_file():
-                raise MicolError(
-                    f"{needed}: missing, so the model folder is not whole; copy it again or train anew"
-                )
+        check_whole([self.config, *(self.encoder / name for name in ENCODER_FILES), self.labels])
         try:
             config = tomllib.loads(self.config.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -303,7 +301,17 @@ class ModelFolder:
                 f"{self.config}: format {config.get('format')!r}, but micol {__version__} reads "
                 f"format {FORMAT}; use the version named in the file, or train anew"
             )
+        if "reader" in config:
+            check_whole(self.cross_encoder / name for name in CROSS_ENCODER_FILES)
         return config
+
+
+def check_whole(needed: Iterable[Path]) -> None:
+    for path in needed:
+        if not path.is_file():
+            raise MicolError(
+                f"{path}: missing, so the model folder is not whole; copy it again or train anew"
+            )
 
 
 @contextmanager

@@ -92,8 +92,11 @@ class Settings:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if self.evidence and self.architecture != "bi":
-            raise UsageError("evidence is fused around a bi-encoder; leave it out for the cross-encoder")
+        if self.evidence and self.architecture == "cross" and self.teacher == "none":
+            raise UsageError(
+                "evidence is fused around a bi-encoder, and a cross-encoder without a teacher has none; "
+                "set teacher to bi, or leave evidence out"
+            )
         if self.teacher != "none" and self.architecture != "cross":
             raise UsageError("teacher is a setting of the cross-encoder; leave it out for the bi-encoder")
 

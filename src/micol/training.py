@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,29 +83,38 @@ def train(
     with kept_beside(output, run, resume=resume, tensorboard=tensorboard) as checkpoints:
         if init_only:
             settings = replace(settings, evidence=False)
-        log: list[dict[str, Any]] = []
         if init_only or (settings.path == AUTO and ready_pairs is None):
-            ranker: BiEncoder | CrossEncoder = untrained(source, settings)
+            trained = Trained(untrained(source, settings))
         else:
             pairs = pairs_for(corpus, teacher or settings) if ready_pairs is None else ready_pairs
-            fit_ranker = fit_bi if architecture == "bi" else partial(fit_cross, teacher=teacher)
             with clear_failures(checkpoints.folder):
-                ranker, log = fit_ranker(corpus, labels, pairs, source, settings, checkpoints)
-            check_numbers(ranker, labels, settings)
+                trained = fit_ranker(corpus, labels, pairs, source, settings, teacher, checkpoints)
+            check_numbers(trained.reader or trained.ranker, labels, settings)
             record["pairs_used"] = len(pairs.anchor)
-            record["final_loss"] = [entry["loss"] for entry in log if "loss" in entry][-1]
-            if settings.evidence and isinstance(ranker, BiEncoder):
-                ranker, said = better_encoder(corpus, labels, ranker, untrained(source, settings), settings)
+            record["final_loss"] = [entry["loss"] for entry in trained.log if "loss" in entry][-1]
+            if settings.evidence:
+                trained, said = with_better_encoder(
+                    corpus, labels, trained, untrained(source, teacher or settings), settings.seed
+                )
                 report.append(said)
         if teacher is not None:
             record["teacher_settings"] = teacher_settings
-        classifier = Classifier.build(labels, ranker, settings, record, corpus)
+        classifier = Classifier.build(labels, trained.ranker, settings, record, corpus, trained.reader)
         classifier.config["report"] = report + evidence_report(classifier)
         if output is not None and team.is_leader():
             classifier.save(output)
-            if log:
-                plot_losses(log, Path(output) / "training.png")
+            if trained.log:
+                plot_losses(trained.log, Path(output) / "training.png")
     return classifier
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A ranker and its losses; a cross-encoder that is one source of evidence reads beside its teacher."""
+
+    ranker: BiEncoder | CrossEncoder
+    log: Sequence[dict[str, Any]] = ()
+    reader: CrossEncoder | None = None
 
 
 def with_chosen_path(corpus: Corpus, labels: LabelSpace, settings: Settings) -> tuple[Settings, list[str]]:
@@ -123,17 +133,18 @@ def with_chosen_path(corpus: Corpus, labels: LabelSpace, settings: Settings) -> 
     return replace(settings, path=best.path), report
 
 
-def better_encoder(
-    corpus: Corpus, labels: LabelSpace, trained: BiEncoder, untrained: BiEncoder, settings: Settings
-) -> tuple[BiEncoder, str]:
-    """The trained encoder if it does better than the untrained one where no label is needed to tell."""
-    hidden = HiddenTitles.of(corpus, labels, settings.seed)
+def with_better_encoder(
+    corpus: Corpus, labels: LabelSpace, trained: Trained, untrained: BiEncoder, seed: int
+) -> tuple[Trained, str]:
+    """Ranks by the trained encoder if it beats the untrained one where no label is needed to tell."""
+    hidden = HiddenTitles.of(corpus, labels, seed)
     if hidden is None:
         return trained, "too few titles name a label to tell whether training has helped; it is used"
-    for ranker in (trained, untrained):
+    assert isinstance(trained.ranker, BiEncoder)
+    for ranker in (trained.ranker, untrained):
         ranker.encoder.settle()
-    found = verdict(hidden, untrained, trained)
-    return trained if found.helped else untrained, found.sentence()
+    found = verdict(hidden, untrained, trained.ranker)
+    return trained if found.helped else replace(trained, ranker=untrained), found.sentence()
 
 
 def evidence_report(classifier: Classifier) -> list[str]:
@@ -167,6 +178,22 @@ def untrained(source: str, settings: Settings) -> BiEncoder:
             "an untrained cross-encoder has no score (its linear layer is random); use --architecture bi"
         )
     return BiEncoder(Encoder.load(source, settings.max_tokens), pooling_of(source, settings))
+
+
+def fit_ranker(
+    corpus: Corpus,
+    labels: LabelSpace,
+    pairs: Pairs,
+    source: str,
+    settings: Settings,
+    teacher: Settings | None,
+    checkpoints: Checkpoints,
+) -> Trained:
+    if settings.architecture == "bi":
+        return Trained(*fit_bi(corpus, labels, pairs, source, settings, checkpoints))
+    if teacher is None:
+        return Trained(*fit_cross(corpus, labels, pairs, source, settings, checkpoints))
+    return fit_taught_cross(corpus, labels, pairs, source, settings, teacher, checkpoints)
 
 
 def fit_bi(
@@ -258,12 +285,8 @@ def fit_cross(
     source: str,
     settings: Settings,
     checkpoints: Checkpoints,
-    *,
-    teacher: Settings | None,
 ) -> tuple[CrossEncoder, list[dict[str, Any]]]:
-    """Eq. 11: against random documents as in the paper, or taught by the bi-encoder of the same pairs."""
-    if teacher is not None:
-        return fit_taught_cross(corpus, labels, pairs, source, settings, teacher, checkpoints)
+    """Eq. 11, against random documents as in the paper."""
     torch.manual_seed(settings.seed)
     cross = CrossEncoder.untrained(Encoder.load(source, settings.max_tokens), settings.seed)
     training, validation = split(pairs, settings)
@@ -301,14 +324,16 @@ def fit_taught_cross(
     settings: Settings,
     teacher_settings: Settings,
     checkpoints: Checkpoints,
-) -> tuple[CrossEncoder, list[dict[str, Any]]]:
+) -> Trained:
     """A bi-encoder learns from the pairs and teaches the cross-encoder to rank candidate labels."""
     teacher, _ = fit_bi(corpus, labels, pairs, source, teacher_settings, checkpoints)
     documents = np.random.default_rng((settings.seed, 3)).permutation(len(corpus))[: settings.pairs]
     texts = corpus.texts(documents)
     documents_of, lists, targets = teacher_lists(teacher, texts, labels, settings)
     torch.manual_seed(settings.seed)
-    encoder = Encoder(teacher.encoder.model, teacher.encoder.tokenizer, settings.max_tokens)
+    # The cross-encoder begins as its teacher, which is given up for it unless it is to rank beside it.
+    beginning = copy.deepcopy(teacher.encoder.model) if settings.evidence else teacher.encoder.model
+    encoder = Encoder(beginning, teacher.encoder.tokenizer, settings.max_tokens)
     cross = CrossEncoder.untrained(encoder, settings.seed)
     examples = ListExamples(
         encoder.framing, cross.tokenize(texts), cross.tokenize(labels.texts()), documents_of, lists, targets
@@ -321,7 +346,7 @@ def fit_taught_cross(
         checkpoints.of("cross"),
         what="training the cross-encoder",
     )
-    return cross, log
+    return Trained(teacher, log, reader=cross) if settings.evidence else Trained(cross, log)
 
 
 def check_numbers(ranker: BiEncoder | CrossEncoder, labels: LabelSpace, settings: Settings) -> None:

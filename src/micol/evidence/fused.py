@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from micol.evidence.fusion import Fusion, learn
-from micol.evidence.gather import Gathered, LabelSide, gather
+from micol.evidence.gather import TOGETHER, Gathered, LabelSide, gather
 from micol.evidence.memory import Memory
+from micol.evidence.together import Reader
 from micol.labels import LabelSpace
 from micol.progress import track
 from micol.ranking import Ranking
@@ -18,6 +19,7 @@ from micol.records import Document
 
 if TYPE_CHECKING:
     from micol.rank.bi_encoder import BiEncoder
+    from micol.rank.cross_encoder import CrossEncoder
 
 # Unlabelled documents from which the weights are learned, so many at a time.
 PRACTICE = 2_000
@@ -31,6 +33,7 @@ class Fused:
     memory: Memory
     side: LabelSide
     fusion: Fusion
+    reader: Reader | None = None
 
     @classmethod
     def learned(
@@ -40,10 +43,12 @@ class Fused:
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
         seed: int,
+        cross: CrossEncoder | None = None,
     ) -> Fused:
         """Learns from what is remembered how to weigh the evidence for the labels that training knows."""
         side = LabelSide.of(memory, memory.labels, name_vectors, text_vectors)
-        return cls(memory, side, learn(practice(memory, side, encoder, seed)))
+        reader = reader_of(cross, memory.labels, memory)
+        return cls(memory, side, learn(practice(memory, side, encoder, seed, reader)), reader)
 
     def gather(
         self,
@@ -52,7 +57,12 @@ class Fused:
         candidates: Ranking | None = None,
         allowed: np.ndarray | None = None,
     ) -> Gathered:
-        return gather(documents, self.memory, self.side, encoder, candidates=candidates, allowed=allowed)
+        found = gather(documents, self.memory, self.side, encoder, candidates=candidates, allowed=allowed)
+        if self.reader is None:
+            return found
+        if not self.fusion.weight(TOGETHER):
+            return found.with_together(np.zeros(len(found.keys)))
+        return self.reader.read(documents, found)
 
     def rank(
         self,
@@ -67,15 +77,26 @@ class Fused:
 
     def edited(self, space: LabelSpace, name_vectors: np.ndarray, text_vectors: np.ndarray) -> Fused:
         """For an edited label space; nothing that is known of other labels changes."""
-        return replace(self, side=self.side.edited(self.memory, space, name_vectors, text_vectors))
+        return replace(
+            self,
+            side=self.side.edited(self.memory, space, name_vectors, text_vectors),
+            reader=self.reader.edited(space) if self.reader else None,
+        )
 
 
-def practice(memory: Memory, side: LabelSide, encoder: BiEncoder, seed: int) -> Gathered:
+def reader_of(cross: CrossEncoder | None, labels: LabelSpace, memory: Memory) -> Reader | None:
+    return Reader.of(cross, labels, memory.labels) if cross else None
+
+
+def practice(
+    memory: Memory, side: LabelSide, encoder: BiEncoder, seed: int, reader: Reader | None = None
+) -> Gathered:
     """The evidence about some of the remembered documents."""
     some = np.random.default_rng((seed, 8)).permutation(len(memory.documents))[:PRACTICE]
     portions = [some[start : start + PORTION] for start in range(0, len(some), PORTION)]
-    parts = [
-        gather([memory.documents[int(position)] for position in portion], memory, side, encoder)
-        for portion in track(portions, "weighing evidence", unit="portions")
-    ]
+    parts = []
+    for portion in track(portions, "weighing evidence", unit="portions"):
+        documents = [memory.documents[int(position)] for position in portion]
+        found = gather(documents, memory, side, encoder)
+        parts.append(reader.read(documents, found) if reader else found)
     return Gathered.joined(parts)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from micol.evidence.gather import FEATURES, SOURCES, Gathered
+from micol.evidence.gather import FEATURES, SOURCES, TOGETHER, Gathered, sources_among
 
 ROUGH = {
     "named_rarity": 2.5, "in_title": 2.0, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
@@ -22,12 +22,13 @@ ROUGH = {
     "depth": 3.0,
     "name": 1 / 3, "text": 0.5, "sentence": 0.5,
     "similar": 0.3, "linked": 0.4,
+    "together": 0.5,
 }  # fmt: skip
 # The most labels of a practice document that a source or witness names as its best ones.
 NAMED_BEST = 3
 RIDGE = 0.005
 # Evidence that can only speak for a label: a negative weight means that it does not help, so it is left out.
-SPEAKS_FOR = ("depth", "name", "text", "sentence", "similar", "linked", "share")
+SPEAKS_FOR = ("depth", "name", "text", "sentence", "similar", "linked", "share", "together")
 # Witnesses, by whose agreement scores are calibrated.
 WITNESSES = (
     ("named in the text", "nearly named"),
@@ -40,13 +41,24 @@ OF_ITS_OWN = 0.5
 
 @dataclass(frozen=True)
 class Fusion:
-    """A weight for each feature, and how a score becomes a probability."""
+    """A weight for each feature that the model looks at, and how a score becomes a probability."""
 
     weights: np.ndarray
     intercept: float
     slope: float
     shift: float
     rejected: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return FEATURES[: len(self.weights)]
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        return sources_among(self.features)
+
+    def weight(self, feature: str) -> float:
+        return float(self.weights[FEATURES.index(feature)])
 
     def logits(self, values: np.ndarray) -> np.ndarray:
         logits: np.ndarray = values @ self.weights + self.intercept
@@ -58,13 +70,13 @@ class Fusion:
     def contributions(self, values: np.ndarray) -> dict[str, float]:
         """What each source adds to the score of one pair."""
         parts = values * self.weights
-        return {source: float(parts[columns_of(names)].sum()) for source, names in SOURCES.items()}
+        return {source: float(parts[columns_of(names)].sum()) for source, names in self.sources.items()}
 
     def told(self) -> list[str]:
         """The sources, each with the weights of its features."""
         lines = []
-        for source, names in SOURCES.items():
-            weights = {name: float(self.weights[FEATURES.index(name)]) for name in names}
+        for source, names in self.sources.items():
+            weights = {name: self.weight(name) for name in names}
             if any(weights.values()):
                 shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights.items())
                 lines.append(f"evidence: {source} ({shown})")
@@ -77,7 +89,9 @@ class Fusion:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "weights": {name: float(weight) for name, weight in zip(FEATURES, self.weights, strict=True)},
+            "weights": {
+                name: float(weight) for name, weight in zip(self.features, self.weights, strict=True)
+            },
             "intercept": self.intercept,
             "slope": self.slope,
             "shift": self.shift,
@@ -87,7 +101,9 @@ class Fusion:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Fusion:
         # A model of an earlier version has no weight for what was not looked at then.
-        weights = np.array([stored["weights"].get(name, 0.0) for name in FEATURES], np.float32)
+        known = stored["weights"]
+        looked_at = [name for name in FEATURES if name != TOGETHER or name in known]
+        weights = np.array([known.get(name, 0.0) for name in looked_at], np.float32)
         return cls(weights, stored["intercept"], stored["slope"], stored["shift"], tuple(stored["rejected"]))
 
 
@@ -96,14 +112,17 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
 
     `without` names sources to leave out, for ablations.
     """
-    at_odds = [source for source in SOURCES if source not in without and not agrees(practice, source)]
+    features = practice.features
+    at_odds = [
+        source for source in sources_among(features) if source not in without and not agrees(practice, source)
+    ]
     left_out = [name for source in (*without, *at_odds) for name in SOURCES[source]]
-    rough = rough_weights(left_out)
+    rough = rough_weights(features, left_out)
     # Of what the rough sum puts on top only the first is sure enough to learn from.
     right = on_top(practice, practice.values @ rough, most=1)
     scale = practice.values.std(axis=0) + 1e-6
     # What is silent here, such as depth among labels without a hierarchy, has no weight.
-    used = np.array([name not in left_out for name in FEATURES]) & practice.values.any(axis=0)
+    used = np.array([name not in left_out for name in features]) & practice.values.any(axis=0)
     rejected = list(at_odds)
     while True:
         columns = np.flatnonzero(used)
@@ -114,20 +133,20 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
             towards=rough[columns] * scale[columns],
         )
         against = columns[found[:-1] < 0]
-        worst = [column for column in against if FEATURES[column] in SPEAKS_FOR]
+        worst = [column for column in against if features[column] in SPEAKS_FOR]
         if not worst:
             break
-        rejected += [FEATURES[column] for column in worst]
+        rejected += [features[column] for column in worst]
         used[worst] = False
-    weights = np.zeros(len(FEATURES), np.float32)
+    weights = np.zeros(len(features), np.float32)
     weights[columns] = found[:-1] / scale[columns]
     logits = practice.values @ weights + found[-1]
     slope, shift = logistic(logits[:, None].astype(float), agreement(practice, rough), 0.0)
     return Fusion(weights, float(found[-1]), max(float(slope), 1e-3), float(shift), tuple(rejected))
 
 
-def rough_weights(left_out: Sequence[str] = ()) -> np.ndarray:
-    return np.array([0.0 if name in left_out else ROUGH.get(name, 0.0) for name in FEATURES], np.float32)
+def rough_weights(features: Sequence[str], left_out: Sequence[str] = ()) -> np.ndarray:
+    return np.array([0.0 if name in left_out else ROUGH.get(name, 0.0) for name in features], np.float32)
 
 
 def agrees(practice: Gathered, source: str) -> bool:
@@ -138,12 +157,24 @@ def agrees(practice: Gathered, source: str) -> bool:
         # Near names make candidates of labels that nothing else speaks for, so all others seem to be against
         # them; the signs of the weights tell more.
         return True
-    columns = columns_of(SOURCES[source])
-    others = on_top(practice, practice.values @ rough_weights(SOURCES[source]))
-    said = practice.values[:, columns] @ rough_weights()[columns]
+    columns, features = columns_of(SOURCES[source]), practice.features
+    others = on_top(practice, practice.values @ rough_weights(features, SOURCES[source]))
+    said = practice.values[:, columns] @ rough_weights(features)[columns]
+    if source == "read together":
+        # Only what the others put high up is read: what is not would agree with them by that alone.
+        read = above_lowest(practice, said)
+        others, said = others[read], said[read]
     if not said.any() or others.all() or not others.any():
         return True  # it says nothing, or there is nothing to compare
     return bool(said[others].mean() > said[~others].mean())
+
+
+def above_lowest(gathered: Gathered, scores: np.ndarray) -> np.ndarray:
+    """Which pairs have more than the lowest score of their document."""
+    lowest = np.full(gathered.documents, np.inf)
+    np.minimum.at(lowest, gathered.rows, scores)
+    above: np.ndarray = scores > lowest[gathered.rows]
+    return above
 
 
 def prefers_special(practice: Gathered) -> bool:
@@ -156,7 +187,7 @@ def prefers_special(practice: Gathered) -> bool:
     named = practice.values[:, FEATURES.index("named")] > 0
     if not depth.any():
         return True  # there is no hierarchy
-    rough = rough_weights()
+    rough = rough_weights(practice.features)
     by_name, by_meaning, _ = (
         columns_of([name for source in sources for name in SOURCES[source]]) for sources in WITNESSES
     )

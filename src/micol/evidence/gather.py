@@ -26,14 +26,16 @@ from micol.sparse import Entries
 if TYPE_CHECKING:
     from micol.rank.bi_encoder import BiEncoder
 
-# What is known of a pair, in the order of the columns.
+# What is known of a pair, in the order of the columns. A model without a cross-encoder has no last column.
 FEATURES = (
     "named", "named_rarity", "in_title", "count", "early", "nested", "miswritten", "topicality",
     "near", "near_rarity", "share",
     "depth",
     "name", "text", "sentence",
     "similar", "linked",
+    "together",
 )  # fmt: skip
+TOGETHER = FEATURES[-1]
 # The sources, as people are told of them.
 SOURCES = {
     "named in the text": FEATURES[:8],
@@ -43,6 +45,7 @@ SOURCES = {
     "best sentence": ("sentence",),
     "similar documents": ("similar",),
     "linked documents": ("linked",),
+    "read together": (TOGETHER,),
 }
 BY_MEANING, BY_NEIGHBOURS = 60, 30
 # All words of a name, but for rounding.
@@ -53,7 +56,7 @@ TRACE = 0.05
 
 @dataclass(frozen=True)
 class Gathered:
-    """Pairs by document and label, and for each a row of FEATURES."""
+    """Pairs by document and label, and for each a row of features."""
 
     keys: np.ndarray
     values: np.ndarray  # float32 [pairs, features]
@@ -81,6 +84,15 @@ class Gathered:
     def rows(self) -> np.ndarray:
         rows: np.ndarray = self.keys // self.labels
         return rows
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return FEATURES[: self.values.shape[1]]
+
+    def with_together(self, values: np.ndarray) -> Gathered:
+        """With the column of what a cross-encoder says of each pair."""
+        column = values.astype(np.float32)[:, None]
+        return replace(self, values=np.concatenate([self.values, column], axis=1))
 
     def ranking(self, scores: np.ndarray) -> Ranking:
         labels = (self.keys % self.labels).astype(np.int32)
@@ -145,6 +157,11 @@ class LabelSide:
         return self.name_vectors.astype(np.float32) + self.text_vectors.astype(np.float32)
 
 
+def sources_among(features: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The sources that have these features."""
+    return {source: names for source, names in SOURCES.items() if set(names) <= set(features)}
+
+
 def gather(
     documents: Sequence[Document],
     memory: Memory,
@@ -154,7 +171,7 @@ def gather(
     candidates: Ranking | None = None,
     allowed: np.ndarray | None = None,
 ) -> Gathered:
-    """All evidence about the documents' candidate labels, or about those given."""
+    """All evidence about the documents' candidate labels, or about those given; nothing is read together."""
     texts = [document.text for document in documents]
     n, labels = len(documents), len(side.space)
     sentences, bounds = sentences_of(documents)

@@ -84,7 +84,7 @@ class Service:
         return {
             "name": self.name,
             "micol": __version__,
-            "architecture": state.architecture,
+            "architecture": settings["architecture"],
             "labels": len(state.labels),
             "revision": state.revision,
             "hierarchy": any(state.labels.children),
