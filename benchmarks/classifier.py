@@ -23,8 +23,9 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "classifier.jsonl"
 SHOWN = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@5")
-# Paths and architectures are compared by what they teach, without the evidence that the recipe fuses.
-RANKER_ALONE = {"best": {"evidence": False}}
+# Paths and architectures are compared by what they teach: without the evidence that the recipe fuses, and
+# with pairs and batches as chance has them.
+RANKER_ALONE = {"best": {"evidence": False, "sampling": "uniform", "hard_negatives": 0}}
 KEY = ("data", "recipe", "architecture", "path", "seed", "changed")
 
 

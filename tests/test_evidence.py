@@ -16,7 +16,7 @@ import micol
 import world
 from micol.evidence.choice import HiddenTitles, judge_paths, verdict
 from micol.evidence.facts import LabelFacts
-from micol.evidence.fusion import agreement, learn, logistic
+from micol.evidence.fusion import ROUGH, agreement, learn, logistic
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
 from micol.evidence.hierarchy import specificity
 from micol.evidence.mentions import mentions_of
@@ -157,6 +157,8 @@ def test_what_speaks_against_the_rest_is_left_out() -> None:
     right = rng.random(20_000) < 0.15
     values = witnessed(right, rng)
     values[:, FEATURES.index("linked")] = rng.normal(size=len(right)) - 3 * right
+    for name in ("named_rarity", "name", "similar", "linked"):
+        values[:, FEATURES.index(name)] /= ROUGH[name]  # so that each is as loud as the others
     fusion = learn(made_up(values, 1000, 20))
     assert fusion.rejected == ("linked documents",)
     assert fusion.weights[FEATURES.index("linked")] == 0

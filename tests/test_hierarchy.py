@@ -1,7 +1,8 @@
-"""Depth in the hierarchy against its definition, circles, and edits that move nobody else."""
+"""The hierarchy: depth and what is named below against their definitions; edits that move no other label."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import micol
+import world
+from micol.evidence.facts import mention_worth
 from micol.evidence.fusion import learn, logistic
 from micol.evidence.gather import FEATURES, Gathered
-from micol.evidence.hierarchy import depths, specificity
+from micol.evidence.hierarchy import depths, parents_then, specificity
 from micol.records import Label
 
 
@@ -108,7 +111,88 @@ def test_depth_counts_only_where_meaning_and_neighbours_both_prefer_it() -> None
     for by_meaning, by_neighbours in ((1, -1), (-1, 1), (-1, -1)):
         at_odds = learn(evidence(by_meaning, by_neighbours))
         assert at_odds.weights[depth] == 0
-        assert "place in the hierarchy" in at_odds.rejected
+
+
+def test_what_is_named_below_counts_only_where_depth_does_not() -> None:
+    depth, below = FEATURES.index("depth"), FEATURES.index("below")
+    for preference, counted in ((1, depth), (-1, below)):
+        found = evidence(preference, preference)
+        rough = found.values[:, FEATURES.index("name")]
+        found.values[:, below] = np.maximum(rough, 0)
+        weights = learn(found).weights
+        assert weights[counted] > 0
+        assert weights[depth + below - counted] == 0
+        told = "".join(learn(found).told())
+        assert f"place in the hierarchy ({FEATURES[counted]} +" in told
+
+
+def test_parents_are_those_that_training_saw() -> None:
+    trained = space_of(animal=(), dog=("animal",), poodle=("dog",))
+    now = space_of(poodle=("animal",), toy=("poodle",), animal=())
+    found = parents_then(now, trained)
+    assert found.shape == (3, 3)
+    assert found.toarray()[1].tolist() == [0, 0, 1]
+    assert found.nnz == 1
+
+
+@pytest.fixture(scope="module")
+def grouped(tiny_bert: Path) -> micol.Classifier:
+    """Topics in four groups, by which no document is tagged."""
+    labels = [
+        Label(record["id"], tuple(record["names"]), record.get("description", ""), (f"group{number % 4}",))
+        for number, record in enumerate(world.label_records())
+    ]
+    groups = [Label(f"group{number}", (f"group of {number}",)) for number in range(4)]
+    space = micol.LabelSpace.from_labels([*labels, *groups])
+    corpus = micol.Corpus.from_records(world.documents(240))
+    return micol.train(corpus, space, base=str(tiny_bert), pairs=64, batch_size=32)
+
+
+@pytest.fixture(scope="module")
+def unseen() -> list[micol.Document]:
+    return list(micol.Corpus.from_records(world.documents(40, seed=1, first=240)))
+
+
+def named_below_of(model: micol.Classifier, documents: list[micol.Document]) -> dict[tuple[int, str], float]:
+    gathered = model.fused.gather(documents, model.ranker)
+    values = gathered.values[:, FEATURES.index("below")]
+    ids = model.labels.ids
+    return {
+        (int(key) // gathered.labels, ids[int(key) % gathered.labels]): float(value)
+        for key, value in zip(gathered.keys, values, strict=True)
+    }
+
+
+def test_the_best_mention_below_speaks_for_the_label_above(
+    grouped: micol.Classifier, unseen: list[micol.Document]
+) -> None:
+    side = grouped.fused.side
+    gathered = grouped.fused.gather(unseen, grouped.ranker)
+    worth = mention_worth(gathered.mentions, side.facts.rarity, side.facts.topicality)
+    expected = dict.fromkeys(named_below_of(grouped, unseen), 0.0)
+    for row, label, value in zip(gathered.mentions.rows, gathered.mentions.labels, worth, strict=True):
+        for parent in grouped.labels[int(label)].parents:
+            if (int(row), parent) in expected:
+                expected[int(row), parent] = max(expected[int(row), parent], float(value))
+    assert sum(value > 0 for value in expected.values()) > 20
+    assert named_below_of(grouped, unseen) == pytest.approx(expected, abs=1e-5)
+
+
+def test_labels_that_come_and_go_leave_what_is_named_below_others(
+    grouped: micol.Classifier, unseen: list[micol.Document], tmp_path: Path
+) -> None:
+    grouped.save(tmp_path / "model")
+    edited = micol.load(tmp_path / "model")
+    before = named_below_of(edited, unseen)
+    child = next(label for label in edited.labels if label.parents == ("group1",))
+    edited.remove_labels([child.id])
+    edited.add_labels([Label("new", ("the", "and", child.name), parents=("group1",))])
+    after = named_below_of(edited, unseen)
+    common = before.keys() & after.keys()
+    assert any(before[pair] for pair in common if pair[1] == "group1")
+    assert {pair: after[pair] for pair in common} == pytest.approx({pair: before[pair] for pair in common})
+    edited.save_labels(tmp_path / "model")
+    assert named_below_of(micol.load(tmp_path / "model"), unseen) == pytest.approx(after)
 
 
 def test_without_a_hierarchy_depth_has_no_weight_and_is_not_called_rejected() -> None:

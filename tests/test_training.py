@@ -102,7 +102,7 @@ def warm_base(
     folder = tmp_path_factory.mktemp("warm") / "model"
     micol.train(
         corpora["cross"], label_spaces["cross"], "P->P", base=str(tiny_bert), output=folder, bf16=False,
-        **BI["best"],
+        hard_negatives=0, **BI["best"],
     )  # fmt: skip
     return folder / "encoder"
 

@@ -119,9 +119,11 @@ PAPER: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 
 BEST: Mapping[str, Mapping[str, Any]] = {
-    "bi": {"pairs": 12_800, "interpolate": 0.5, "evidence": True},
+    "bi": {
+        "pairs": 12_800, "sampling": "rarity", "hard_negatives": 32, "interpolate": 0.5, "evidence": True,
+    },
     "cross": {"max_tokens": 384, "batch_size": 32, "pairs": 20_000, "negatives": 7, "teacher": "bi"},
-}
+}  # fmt: skip
 
 RECIPES = {"paper": PAPER, "best": BEST}
 

@@ -17,9 +17,9 @@ PRIOR_DOCUMENTS = 5
 USUAL_TOPICALITY = 0.2
 # Added to the spread of a label's scores, so that one that hardly varies is not blown up.
 LEAST_SPREAD = 0.3
-# What a mention is worth before weights are learned.
+# What a mention is worth before weights are learned: as published for the first three, one for the others.
 MENTION = {
-    "rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
+    "rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -1.0, "topicality": 1.0,
 }  # fmt: skip
 
 
@@ -41,12 +41,31 @@ class Standard:
 
 
 @dataclass(frozen=True)
+class NameFacts:
+    """What the remembered documents tell of the names of labels, an entry for each label."""
+
+    rarity: np.ndarray  # 1: no document names it, 0: all do
+    topicality: np.ndarray  # how alike the documents are that name it; 1 is usual
+
+    @classmethod
+    def of(cls, memory: Memory, names: Sequence[Sequence[str]]) -> tuple[NameFacts, Mentions]:
+        """With the mentions in the remembered documents that they were found by."""
+        covering = ExactMatcher(memory.labels.names)
+        found = mentions_of(memory.texts, memory.title_lengths, ExactMatcher(names), names, covering)
+        documents = len(memory.texts)
+        frequency = np.bincount(found.labels, minlength=len(names))
+        rarity = np.log((documents + 1) / (frequency + 1)) / np.log(documents + 1)
+        topicality = topicality_of(memory, found, frequency)
+        return cls(rarity.astype(np.float32), topicality.astype(np.float32)), found
+
+
+@dataclass(frozen=True)
 class LabelFacts:
     """An entry for each label."""
 
-    rarity: np.ndarray  # 1: no document names it, 0: all do
-    topicality: np.ndarray  # mean cosine of the documents that name it, two by two
-    specificity: np.ndarray  # how deep it stands in the hierarchy, against what is usual
+    rarity: np.ndarray
+    topicality: np.ndarray
+    specificity: np.ndarray  # how deep it stands in the hierarchy; 0 is usual
     # Mean and spread over the sample of the label's standardised scores: its name, its text, best sentence.
     name_mean: np.ndarray
     name_spread: np.ndarray
@@ -67,22 +86,16 @@ class LabelFacts:
         specificity: np.ndarray,
     ) -> LabelFacts:
         """The facts of these labels. Vectors are float16 [labels, dim]."""
-        matcher = ExactMatcher(names)
-        found = mentions_of(
-            memory.texts, memory.title_lengths, matcher, names, ExactMatcher(memory.labels.names)
-        )
+        known, found = NameFacts.of(memory, names)
         documents, labels = len(memory.texts), len(names)
-        frequency = np.bincount(found.labels, minlength=labels)
-        rarity = np.log((documents + 1) / (frequency + 1)) / np.log(documents + 1)
-        topicality = topicality_of(memory, found, frequency)
-        worth = mention_worth(found, rarity, topicality)
+        worth = mention_worth(found, known.rarity, known.topicality)
         mentions = csr_array((worth, (found.labels, found.rows)), shape=(labels, documents))
         name, text, sentence = spreads(
             memory, name_vectors.astype(np.float32), text_vectors.astype(np.float32)
         )
         return cls(
-            rarity.astype(np.float32),
-            topicality.astype(np.float32),
+            known.rarity,
+            known.topicality,
             specificity,
             *name,
             *text,
@@ -107,7 +120,8 @@ class LabelFacts:
 
 
 def topicality_of(memory: Memory, found: Mentions, frequency: np.ndarray) -> np.ndarray:
-    """Whether the documents that name a label are about one thing: mean cosine between any two of them.
+    """Whether the documents that name a label are about one thing: mean cosine between any two of them, as a
+    multiple of what is usual.
 
     The name of a topic gathers documents that are alike; a common word ("association") does not.
     """
@@ -121,7 +135,7 @@ def topicality_of(memory: Memory, found: Mentions, frequency: np.ndarray) -> np.
     shrunk: np.ndarray = (frequency * mean + PRIOR_DOCUMENTS * USUAL_TOPICALITY) / (
         frequency + PRIOR_DOCUMENTS
     )
-    return shrunk
+    return shrunk / USUAL_TOPICALITY
 
 
 def mention_worth(found: Mentions, rarity: np.ndarray, topicality: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from micol.rank.cross_encoder import CrossEncoder
 
 # Unlabelled documents from which the weights are learned, so many at a time.
-PRACTICE = 2_000
+PRACTICE = 5_000
 PORTION = 250
 
 

@@ -16,19 +16,20 @@ import numpy as np
 
 from micol.evidence.gather import FEATURES, SOURCES, TOGETHER, Gathered, sources_among
 
+# Settled on development sets, on none of which results are reported: benchmarks/settle.py.
 ROUGH = {
-    "named_rarity": 2.5, "in_title": 2.0, "count": 0.5, "nested": -1.0, "miswritten": -2.0, "topicality": 5.0,
-    "near_rarity": 1.0, "share": 1.0,
-    "depth": 3.0,
-    "name": 1 / 3, "text": 0.5, "sentence": 0.5,
-    "similar": 0.3, "linked": 0.4,
+    "named_rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -1.0, "miswritten": -1.0, "topicality": 1.0,
+    "near_rarity": 2.0, "share": 1.0,
+    "depth": 1.0, "below": 1.0,
+    "name": 0.25, "text": 1.0, "sentence": 0.25,
+    "similar": 0.25, "linked": 0.5,
     "together": 0.5,
 }  # fmt: skip
 # The most labels of a practice document that a source or witness names as its best ones.
 NAMED_BEST = 3
 RIDGE = 0.005
 # Evidence that can only speak for a label: a negative weight means that it does not help, so it is left out.
-SPEAKS_FOR = ("depth", "name", "text", "sentence", "similar", "linked", "share", "together")
+SPEAKS_FOR = ("depth", "below", "name", "text", "sentence", "similar", "linked", "share", "together")
 # Witnesses, by whose agreement scores are calibrated.
 WITNESSES = (
     ("named in the text", "nearly named"),
@@ -78,7 +79,7 @@ class Fusion:
         for source, names in self.sources.items():
             weights = {name: self.weight(name) for name in names}
             if any(weights.values()):
-                shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights.items())
+                shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights.items() if weight)
                 lines.append(f"evidence: {source} ({shown})")
             elif source in self.rejected:
                 lines.append(f"left out: {source}, which spoke against what the rest agrees on")
@@ -112,11 +113,13 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
 
     `without` names sources to leave out, for ablations.
     """
-    features = practice.features
+    features, place = practice.features, place_left_out(practice)
     at_odds = [
-        source for source in sources_among(features) if source not in without and not agrees(practice, source)
+        source
+        for source in sources_among(features)
+        if source not in without and not agrees(practice, source, place)
     ]
-    left_out = [name for source in (*without, *at_odds) for name in SOURCES[source]]
+    left_out = [place, *(name for source in (*without, *at_odds) for name in SOURCES[source])]
     rough = rough_weights(features, left_out)
     # Of what the rough sum puts on top only the first is sure enough to learn from.
     right = on_top(practice, practice.values @ rough, most=1)
@@ -140,6 +143,9 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
         used[worst] = False
     weights = np.zeros(len(features), np.float32)
     weights[columns] = found[:-1] / scale[columns]
+    # One label a document cannot show what speaks for further ones, above it.
+    below = FEATURES.index("below")
+    weights[below] = rough[below] if used[below] else 0.0
     logits = practice.values @ weights + found[-1]
     slope, shift = logistic(logits[:, None].astype(float), agreement(practice, rough), 0.0)
     return Fusion(weights, float(found[-1]), max(float(slope), 1e-3), float(shift), tuple(rejected))
@@ -149,16 +155,17 @@ def rough_weights(features: Sequence[str], left_out: Sequence[str] = ()) -> np.n
     return np.array([0.0 if name in left_out else ROUGH.get(name, 0.0) for name in features], np.float32)
 
 
-def agrees(practice: Gathered, source: str) -> bool:
-    """Whether a source says more for the labels that all others put on top than for the rest."""
-    if source == "place in the hierarchy":
-        return prefers_special(practice)
-    if source == "nearly named":
+def agrees(practice: Gathered, source: str, place: str) -> bool:
+    """Whether a source says more for the labels that all others put on top than for the rest.
+
+    `place` is the place in the hierarchy that does not count.
+    """
+    if source in ("nearly named", "place in the hierarchy"):
         # Near names make candidates of labels that nothing else speaks for, so all others seem to be against
-        # them; the signs of the weights tell more.
+        # them; the signs of the weights tell more. Which place counts is asked of its own.
         return True
     columns, features = columns_of(SOURCES[source]), practice.features
-    others = on_top(practice, practice.values @ rough_weights(features, SOURCES[source]))
+    others = on_top(practice, practice.values @ rough_weights(features, [place, *SOURCES[source]]))
     said = practice.values[:, columns] @ rough_weights(features)[columns]
     if source == "read together":
         # Only what the others put high up is read: what is not would agree with them by that alone.
@@ -177,11 +184,17 @@ def above_lowest(gathered: Gathered, scores: np.ndarray) -> np.ndarray:
     return above
 
 
+def place_left_out(practice: Gathered) -> str:
+    """Which of the two places in the hierarchy does not count."""
+    return "below" if prefers_special(practice) else "depth"
+
+
 def prefers_special(practice: Gathered) -> bool:
     """Whether of equally named labels, meaning and similar documents both put the deeper ones on top.
 
-    Where people also give the general labels above the special ones, they do not. Linked documents are not
-    asked: many documents have none, and their silence would count as an opinion.
+    Where people also give the general labels above the special ones, they do not: there what is named below a
+    label speaks for it. Linked documents are not asked: many documents have none, and their silence would
+    count as an opinion.
     """
     depth = practice.values[:, FEATURES.index("depth")]
     named = practice.values[:, FEATURES.index("named")] > 0

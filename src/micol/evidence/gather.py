@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from micol.evidence.facts import LabelFacts, Standard
-from micol.evidence.hierarchy import specificity
+from micol.evidence.facts import LabelFacts, NameFacts, Standard, mention_worth
+from micol.evidence.hierarchy import parents_then, specificity
 from micol.evidence.memory import Memory
 from micol.evidence.mentions import Mentions, mentions_of
 from micol.evidence.near import NearMatcher
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FEATURES = (
     "named", "named_rarity", "in_title", "count", "early", "nested", "miswritten", "topicality",
     "near", "near_rarity", "share",
-    "depth",
+    "depth", "below",
     "name", "text", "sentence",
     "similar", "linked",
     "together",
@@ -40,7 +40,7 @@ TOGETHER = FEATURES[-1]
 SOURCES = {
     "named in the text": FEATURES[:8],
     "nearly named": FEATURES[8:11],
-    "place in the hierarchy": ("depth",),
+    "place in the hierarchy": ("depth", "below"),
     "meaning of the whole": ("name", "text"),
     "best sentence": ("sentence",),
     "similar documents": ("similar",),
@@ -110,6 +110,9 @@ class LabelSide:
     covering: ExactMatcher
     near: NearMatcher
     facts: LabelFacts
+    # Of the labels that training knew, whatever became of them since: an edit of one moves no other.
+    trained: NameFacts
+    parents: csr_array  # [trained labels, labels]
 
     @classmethod
     def of(
@@ -119,9 +122,15 @@ class LabelSide:
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
         facts: LabelFacts | None = None,
+        trained: NameFacts | None = None,
     ) -> LabelSide:
         exact = ExactMatcher(space.names)
         same = space.names == memory.labels.names
+        facts = facts or LabelFacts.of(
+            memory, space.names, name_vectors, text_vectors, specificity(space, memory.labels)
+        )
+        if trained is None and same:
+            trained = NameFacts(facts.rarity, facts.topicality)
         return cls(
             space,
             name_vectors,
@@ -129,10 +138,9 @@ class LabelSide:
             exact,
             exact if same else ExactMatcher(memory.labels.names),
             NearMatcher(space.names, memory.stem_frequency, memory.counted),
-            facts
-            or LabelFacts.of(
-                memory, space.names, name_vectors, text_vectors, specificity(space, memory.labels)
-            ),
+            facts,
+            trained or NameFacts.of(memory, memory.labels.names)[0],
+            parents_then(space, memory.labels),
         )
 
     def edited(
@@ -149,7 +157,7 @@ class LabelSide:
             facts = facts.joined(LabelFacts.of(memory, names, name_vectors[new], text_vectors[new], special))
         order = np.empty(len(space), np.int64)
         order[np.concatenate([np.flatnonzero(places >= 0), new])] = np.arange(len(space))
-        return LabelSide.of(memory, space, name_vectors, text_vectors, facts.taken(order))
+        return LabelSide.of(memory, space, name_vectors, text_vectors, facts.taken(order), self.trained)
 
     @cached_property
     def both_vectors(self) -> np.ndarray:
@@ -223,6 +231,7 @@ def gather(
         whole * facts.rarity[columns],
         share,
         named * facts.specificity[columns],
+        named_below(texts, title_lengths, mentions, memory, side).at(keys),
         *by_meaning(rows, columns, vectors, sentence_vectors, bounds, memory, side),
         lift(similar.at(keys), facts.mention_mean[columns]),
         np.where(linked_rows(linked, n)[rows], lift(linked.at(keys), facts.mention_mean[columns]), 0),
@@ -236,6 +245,20 @@ def gather(
         vectors,
         sentence_vectors,
         np.array(bounds),
+    )
+
+
+def named_below(
+    texts: Sequence[str], title_lengths: np.ndarray, mentions: Mentions, memory: Memory, side: LabelSide
+) -> Entries:
+    """For each label what the best mention of a label below it is worth."""
+    if side.covering is not side.exact:
+        names = memory.labels.names
+        mentions = mentions_of(texts, title_lengths, side.covering, names, side.covering)
+    worth = mention_worth(mentions, side.trained.rarity, side.trained.topicality)
+    above = side.parents[mentions.labels].tocoo()  # [mentions, labels]
+    return Entries.greatest(
+        mentions.rows[above.row], above.col, worth[above.row], len(texts), len(side.space)
     )
 
 

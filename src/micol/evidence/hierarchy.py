@@ -1,13 +1,17 @@
-"""How special each label is, by its place in the hierarchy: of what a text names, people take the special."""
+"""The hierarchy of labels: how special each is, and which stand above which.
+
+Of what a text names, people take the special; some give the general labels above it as well.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from statistics import fmean
+from statistics import fmean, pstdev
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from micol.labels import LabelSpace
 
@@ -16,7 +20,7 @@ LEAST_PLACED = 0.5
 
 
 def specificity(space: LabelSpace, trained: LabelSpace) -> np.ndarray:
-    """The logarithm of each label's depth, against what is usual; 0 for those outside of any hierarchy.
+    """How many spreads the logarithm of each label's depth lies above the usual; 0 outside of any hierarchy.
 
     Where most labels are outside, there is no usual depth: all are 0.
     Labels that training knew have the depth that they had then: an edit of one moves no other.
@@ -25,7 +29,7 @@ def specificity(space: LabelSpace, trained: LabelSpace) -> np.ndarray:
     special = {label: math.log1p(then[label]) for label in with_place(trained.parents)}
     if len(special) < LEAST_PLACED * len(trained):
         return np.zeros(len(space), np.float32)
-    usual = fmean(special.values())
+    usual, spread = fmean(special.values()), pstdev(special.values()) or 1.0
     position = {identifier: label for label, identifier in enumerate(trained.ids)}
     known = {
         label: position[identifier] for label, identifier in enumerate(space.ids) if identifier in position
@@ -33,10 +37,23 @@ def specificity(space: LabelSpace, trained: LabelSpace) -> np.ndarray:
     now = depths(space.parents, {label: then[before] for label, before in known.items()})
     values = np.zeros(len(space), np.float32)
     for label in with_place(space.parents) - known.keys():
-        values[label] = math.log1p(now[label]) - usual
+        values[label] = (math.log1p(now[label]) - usual) / spread
     for label, before in known.items():
-        values[label] = special.get(before, usual) - usual
+        values[label] = (special.get(before, usual) - usual) / spread
     return values
+
+
+def parents_then(space: LabelSpace, trained: LabelSpace) -> csr_array:
+    """[trained labels, labels]: 1 where a label stood right above another when training saw them."""
+    now = {identifier: position for position, identifier in enumerate(space.ids)}
+    pairs = [
+        (label, now[trained.ids[parent]])
+        for label, above in enumerate(trained.parents)
+        for parent in above
+        if trained.ids[parent] in now
+    ]
+    rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
+    return csr_array((np.ones(len(pairs), np.float32), (rows, columns)), shape=(len(trained), len(space)))
 
 
 def with_place(parents: Sequence[Sequence[int]]) -> set[int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from micol.evidence.facts import Standard
 from micol.evidence.fusion import rough_weights
-from micol.evidence.gather import Gathered
+from micol.evidence.gather import SOURCES, Gathered
 from micol.labels import LabelSpace
 from micol.ranking import Ranking
 from micol.records import Document
@@ -49,7 +49,8 @@ class Reader:
 
         A label that was not read has the lowest score of those that were: the rest spoke against it.
         """
-        rough = gathered.values @ rough_weights(gathered.features)
+        # Which place in the hierarchy counts is not known before weights are learned.
+        rough = gathered.values @ rough_weights(gathered.features, SOURCES["place in the hierarchy"])
         read = self.standardised(documents, gathered.ranking(rough).top(READ))
         found = Entries.of(read.rows(), read.labels, read.scores, gathered.documents, gathered.labels)
         lowest = read.scores[read.indptr[gathered.rows + 1] - 1]

@@ -2,7 +2,7 @@
 
 An anchor's negatives are the positives of the other pairs in its batch. Random ones are soon told apart.
 Pairs of alike documents in one batch are harder; among them are documents that could as well be the anchor's
-positive, and those the untrained encoder gives away: to it they are about as near as the positive is.
+positive, and those the untrained encoder gives away: to it they are nearer than the positive is.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ import torch
 
 from micol.rank import team
 from micol.rank.losses import false_negatives
-
-# Of the positive's cosine with the anchor: what reaches it is no negative.
-MOST_ALIKE = 0.95
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Sides:
         if self.untrained is None:
             return found
         cosines = self.untrained[0, :own].float() @ self.untrained[1].float().T
-        return found | (cosines > MOST_ALIKE * cosines.diagonal()[:, None]).fill_diagonal_(False)
+        return found | (cosines > cosines.diagonal()[:, None])
 
 
 def together(sides: torch.Tensor) -> torch.Tensor:
