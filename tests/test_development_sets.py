@@ -217,3 +217,8 @@ def test_the_weights_in_use_are_those_that_were_settled() -> None:
     settled = json.loads(results[-1])
     assert settled["weights"] == "settled"
     assert {name: weight for name, weight in ROUGH.items() if name != "together"} == settled["rough"]
+    page = (ROOT / "docs/best.md").read_text(encoding="utf-8")
+    for told, found in (("as they begin", json.loads(results[-2])), ("settled", settled)):
+        for name, scores in found["scores"].items():
+            shown = " | ".join(f"{score:.3f}" for score in scores.values())
+            assert f"| {name} | {told} | {shown} |" in page

@@ -29,7 +29,7 @@ from micol.records import Document, Label
 from micol.settings import resolve
 from serving import Start
 
-FEW = 5
+FEW = 10
 SETTINGS = {"pairs": 128, "batch_size": 32, "learning_rate": 1e-3, "negatives": 3}
 
 

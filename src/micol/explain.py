@@ -116,7 +116,10 @@ class Explainer:
         encoder = self.classifier.ranker
         assert isinstance(encoder, BiEncoder)
         asked = Ranking.from_rows([[(position, 0.0) for position in positions]])
-        gathered = fused.gather([document], encoder, asked)
+        # Which labels a cross-encoder reads depends on all candidates.
+        gathered = fused.gather([document], encoder, None if fused.reader else asked)
+        if not np.isin(positions, gathered.keys).all():
+            gathered = fused.gather([document], encoder, asked)
         similar = fused.memory.similar(gathered.vectors, fused.memory.own_positions([document]))
         linked = fused.memory.linked([document])
         places = np.searchsorted(gathered.keys, positions)
