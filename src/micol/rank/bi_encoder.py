@@ -24,7 +24,9 @@ def pool(hidden: torch.Tensor, batch: Packed, pooling: str) -> torch.Tensor:
     if pooling == "cls":
         return hidden[batch.starts[:-1].long()]
     lengths = batch.starts.diff().long()
-    sequence = torch.repeat_interleave(torch.arange(len(lengths), device=hidden.device), lengths)
+    numbers = torch.arange(len(lengths), device=hidden.device)
+    # The number of tokens is known: asking a GPU for it would mean to wait for it.
+    sequence = torch.repeat_interleave(numbers, lengths, output_size=len(hidden))
     sums = torch.zeros(len(lengths), hidden.shape[1], device=hidden.device, dtype=torch.float32)
     return sums.index_add(0, sequence, hidden.float()) / lengths[:, None]
 
