@@ -28,6 +28,7 @@ from best import SHOWN, Data
 from micol.evaluation import Gold, LabelCounts, gains, judge
 from micol.evidence import fusion
 from micol.evidence.gather import TOGETHER, Gathered
+from micol.files import replacing
 from micol.predictions import Predictions
 from micol.progress import say, track
 
@@ -77,7 +78,8 @@ def evidence_of(folder: Path, base: str | None) -> Evidence:
     kept = folder / "evidence.npz"
     if not kept.exists():
         say(f"gathering the evidence of {folder}")
-        np.savez(kept, **gathered(data, base))
+        with replacing(kept) as path, path.open("wb") as file:
+            np.savez(file, **gathered(data, base))
     with np.load(kept) as stored:
         tested, practice = (as_gathered(stored, name, len(data.labels)) for name in ("tested", "practice"))
     return Evidence(data, tested, practice)

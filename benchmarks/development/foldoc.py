@@ -113,8 +113,9 @@ def dictionary_set(entries: Iterable[Entry]) -> Made:
             count.update(entry.categories)
             for headword in entry.headwords:
                 standing_for.setdefault(key(headword), id)
-    frequent = sorted(name for name, number in count.items() if number >= MIN_ENTRIES)
+    frequent = dict.fromkeys(sorted(name for name, number in count.items() if number >= MIN_ENTRIES))
     explained = {name: standing_for[key(name)] for name in frequent if key(name) in standing_for}
+    explaining = set(explained.values())
     labels = [
         label(key(name), [name], by_id[explained[name]].first_sentence if name in explained else "")
         for name in frequent
@@ -124,10 +125,10 @@ def dictionary_set(entries: Iterable[Entry]) -> Made:
             id,
             ", ".join(entry.headwords),
             entry.body,
-            [key(name) for name in entry.categories if name in set(frequent)],
+            [key(name) for name in entry.categories if name in frequent],
             references=[standing_for.get(target, target) for target in entry.references],
         )
         for id, entry in by_id.items()
-        if id not in explained.values()
+        if id not in explaining
     ]
     return Made(documents, labels)

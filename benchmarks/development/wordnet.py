@@ -13,33 +13,10 @@ from micol.progress import track
 PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 # The lexicographers' files of nouns begin with number 3.
 NOUN_FILES = (
-    "Tops",
-    "act",
-    "animal",
-    "artifact",
-    "attribute",
-    "body",
-    "cognition",
-    "communication",
-    "event",
-    "feeling",
-    "food",
-    "group",
-    "location",
-    "motive",
-    "object",
-    "person",
-    "phenomenon",
-    "plant",
-    "possession",
-    "process",
-    "quantity",
-    "relation",
-    "shape",
-    "state",
-    "substance",
-    "time",
-)
+    "Tops", "act", "animal", "artifact", "attribute", "body", "cognition", "communication", "event",
+    "feeling", "food", "group", "location", "motive", "object", "person", "phenomenon", "plant",
+    "possession", "process", "quantity", "relation", "shape", "state", "substance", "time",
+)  # fmt: skip
 FIRST_NOUN_FILE = 3
 ABOVE, BELOW, TOPIC = ("@", "@i"), ("~", "~i"), ";c"
 # A noun is a label if it has so many right below it and is not among the most general (entity, thing) …

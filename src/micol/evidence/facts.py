@@ -50,8 +50,9 @@ class NameFacts:
     @classmethod
     def of(cls, memory: Memory, names: Sequence[Sequence[str]]) -> tuple[NameFacts, Mentions]:
         """With the mentions in the remembered documents that they were found by."""
-        covering = ExactMatcher(memory.labels.names)
-        found = mentions_of(memory.texts, memory.title_lengths, ExactMatcher(names), names, covering)
+        matcher, known = ExactMatcher(names), memory.labels.names
+        covering = matcher if names == known else ExactMatcher(known)
+        found = mentions_of(memory.texts, memory.title_lengths, matcher, names, covering)
         documents = len(memory.texts)
         frequency = np.bincount(found.labels, minlength=len(names))
         rarity = np.log((documents + 1) / (frequency + 1)) / np.log(documents + 1)

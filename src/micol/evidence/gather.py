@@ -252,6 +252,9 @@ def named_below(
     texts: Sequence[str], title_lengths: np.ndarray, mentions: Mentions, memory: Memory, side: LabelSide
 ) -> Entries:
     """For each label what the best mention of a label below it is worth."""
+    if not side.parents.nnz:
+        nothing = np.empty(0, np.int64)
+        return Entries.of(nothing, nothing, nothing, len(texts), len(side.space))
     if side.covering is not side.exact:
         names = memory.labels.names
         mentions = mentions_of(texts, title_lengths, side.covering, names, side.covering)
