@@ -19,7 +19,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import micol
 
 RESULTS = Path(__file__).parent / "results" / "classifier.jsonl"
 SHOWN = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@5")
@@ -97,6 +100,20 @@ def measure(run: Run) -> dict[str, Any]:
     except micol.MicolError as error:
         return {**row, "failed": str(error)}
     trained = time.perf_counter()
+    return {
+        **row,
+        "scores": scored(model, data),
+        "pairs": model.config["training"].get("pairs_used", 0),
+        "training_seconds": round(trained - started, 1),
+        "tagging_seconds": round(time.perf_counter() - trained, 1),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+    }
+
+
+def scored(model: micol.Classifier, data: DataSet) -> dict[str, float]:
+    """How well the model ranks the candidates of the test documents."""
+    import micol
+
     ranking = model.rank_texts(data.texts, data.candidates).top(100)
     ids = data.labels.ids
     predictions = {
@@ -104,14 +121,7 @@ def measure(run: Run) -> dict[str, Any]:
         for number, identifier in enumerate(data.test.ids)
     }
     scores = micol.evaluate(predictions, data.test, train_labels=data.train.gold)
-    return {
-        **row,
-        "scores": {name: round(value, 4) for name, value in scores.items()},
-        "pairs": model.config["training"].get("pairs_used", 0),
-        "training_seconds": round(trained - started, 1),
-        "tagging_seconds": round(time.perf_counter() - trained, 1),
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-    }
+    return {name: round(value, 4) for name, value in scores.items()}
 
 
 def paths_of(folder: Path) -> list[str]:

@@ -26,16 +26,22 @@ def info_nce(
 def false_negatives(
     anchors: torch.Tensor, all_anchors: torch.Tensor, all_positives: torch.Tensor
 ) -> torch.Tensor:
-    """[B, M]: where another pair's positive is the anchor itself or a document that it is paired with.
+    """[…, B, M]: where another pair's positive is the anchor itself or a document that it is paired with.
 
     Given are documents: of the anchors, and of both sides of all M pairs, of which theirs come first.
     Few documents joined closely cannot fill a batch without meeting twice, and a document set against itself
     teaches the encoder to tear apart what is alike.
     """
-    itself = anchors[:, None] == all_positives
-    towards = joined(anchors[:, None] == all_anchors, all_positives[:, None] == all_positives)
-    backwards = joined(itself, all_anchors[:, None] == all_positives)
-    return (itself | towards | backwards).fill_diagonal_(False)
+    itself = equal(anchors, all_positives)
+    towards = joined(equal(anchors, all_anchors), equal(all_positives, all_positives))
+    backwards = joined(itself, equal(all_anchors, all_positives))
+    found = itself | towards | backwards
+    return found & ~torch.eye(*found.shape[-2:], dtype=torch.bool, device=found.device)
+
+
+def equal(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Each of one side against each of the other."""
+    return first[..., :, None] == second[..., None, :]
 
 
 def joined(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

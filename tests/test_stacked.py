@@ -1,0 +1,102 @@
+"""Encoders trained as one stack learn what each would have learned alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import micol
+import world
+from micol.labels import LabelSpace
+from micol.settings import resolve
+from pages import ROOT
+
+# The last batch of an epoch is short; without chance, as the two draw their dropout differently.
+GIVEN: dict[str, Any] = {
+    "pairs": 101, "validation_pairs": 21, "epochs": 2, "checkpoints": 3, "learning_rate": 1e-3,
+    "dropout": False, "attention_dropout": False, "bf16": False,
+}  # fmt: skip
+# What adds the same to all that is compared has no gradient but noise, which Adam enlarges.
+IN_VAIN = {"bi": ("key.bias",), "cross": ("key.bias", "layer.1.output.LayerNorm.bias")}
+RUNS = (("P->P", 0), ("PAP", 0), ("PAP", 1))
+
+
+@pytest.fixture(autouse=True)
+def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+
+
+@pytest.mark.parametrize("architecture", ["bi", "cross"])
+def test_a_stack_learns_what_each_would_alone(architecture: str, tiny_bert: Path, labels_file: Path) -> None:
+    import side_by_side
+    import stacked
+
+    corpus, labels = micol.Corpus.from_records(world.documents(240)), LabelSpace.read(labels_file)
+    settings = [resolve(architecture, path, "paper", {**GIVEN, "seed": seed}) for path, seed in RUNS]
+    encoder = side_by_side.Rememberer.load(tiny_bert, settings[0].max_tokens)
+    runs = [side_by_side.prepared(corpus, encoder, one) for one in settings]
+    stacked.Training(encoder, runs).fit()
+    for (path, seed), run in zip(RUNS, runs, strict=True):
+        alone = micol.train(
+            corpus, labels, path, architecture, recipe="paper", base=str(tiny_bert), seed=seed, **GIVEN
+        )
+        together = side_by_side.ranker_of(run, encoder)
+        expected = dict(alone.ranker.encoder.exact_weights or alone.ranker.encoder.model.state_dict())
+        found = together.encoder.model.state_dict()
+        assert expected.keys() == found.keys()
+        for name, weight in expected.items():
+            if name.endswith(IN_VAIN[architecture]):
+                continue
+            torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-4, msg=f"{path} {name}")
+        if architecture == "cross":
+            torch.testing.assert_close(together.head.weight, alone.ranker.head.weight, rtol=1e-3, atol=1e-4)
+        assert run.losses[-1] < run.losses[0]
+
+
+def test_what_is_not_the_papers_recipe_is_not_stacked(tiny_bert: Path, tiny_roberta: Path) -> None:
+    import side_by_side
+    import stacked
+
+    corpus = micol.Corpus.from_records(world.documents(60))
+    plain, warm, other = (
+        resolve("bi", "PAP", "paper", {**GIVEN, **more}) for more in ({}, {"warmup": 0.1}, {"batch_size": 4})
+    )
+    encoder = side_by_side.Rememberer.load(tiny_bert, plain.max_tokens)
+    runs = [side_by_side.prepared(corpus, encoder, settings) for settings in (plain, warm, other)]
+    with pytest.raises(ValueError, match="no warm-up"):
+        stacked.Training(encoder, runs[1:2])
+    with pytest.raises(ValueError, match="one architecture, batch size"):
+        stacked.Training(encoder, [runs[0], runs[2]])
+    with pytest.raises(ValueError, match="only BERT is stacked here, not roberta"):
+        stacked.Training(side_by_side.Rememberer.load(tiny_roberta, plain.max_tokens), runs[:1])
+
+
+def test_rows_are_written_once(
+    tmp_path: Path, docs_file: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import side_by_side
+    from development import common
+
+    def short(*settings: Any) -> Any:
+        return resolve(*settings[:-1], {**GIVEN, **settings[-1]})
+
+    monkeypatch.setattr(side_by_side, "resolve", short)
+    folder = tmp_path / "small"
+    folder.mkdir()
+    records = [json.loads(line) for line in docs_file.read_text().splitlines()]
+    common.write_lines(folder / "docs.jsonl.gz", records)
+    common.write_lines(folder / "labels.jsonl.gz", world.label_records())
+    (folder / "test_ids.txt").write_text("\n".join(record["id"] for record in records[:40]))
+    output = tmp_path / "rows.jsonl"
+    arguments = f"x {folder} --architecture bi --seeds 0 1 --paths PAP --base {tiny_bert} --output {output}"
+    for _ in range(2):
+        monkeypatch.setattr(sys, "argv", arguments.split())
+        side_by_side.main()
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [(row["path"], row["seed"], row["together"]) for row in rows] == [("PAP", 0, 2), ("PAP", 1, 2)]
+    assert all(0 < row["scores"]["P@1"] <= 1 for row in rows)
