@@ -240,11 +240,8 @@ class Stack:
             weight.requires_grad_()
         self.embed: Callable[..., torch.Tensor] = self.embedded
         self.rest: Callable[..., torch.Tensor] = self.rest_of_layer
-        self.ask: Callable[..., list[torch.Tensor]] = self.for_attention
         if encoder.device.type == "cuda":
-            self.embed, self.rest, self.ask = (
-                torch.compile(part, dynamic=True) for part in (self.embed, self.rest, self.ask)
-            )
+            self.embed, self.rest = (torch.compile(part, dynamic=True) for part in (self.embed, self.rest))
 
     def embedded(self, batch: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]) -> torch.Tensor:
         ids, types, positions = batch
@@ -257,8 +254,8 @@ class Stack:
     def for_attention(self, hidden: torch.Tensor, *weights: torch.Tensor) -> list[torch.Tensor]:
         """[M * T, heads, dim] for each of the given weights and biases, by one matrix product."""
         count = len(weights) // 2
-        weight, bias = torch.cat(weights[:count], dim=1), torch.cat(weights[count:], dim=1)
-        out = projected(hidden, weight, bias).flatten(0, 1).unflatten(1, (count, self.heads, -1))
+        both = (torch.cat(some, dim=1) for some in (weights[:count], weights[count:]))
+        out = projected(hidden, *both).flatten(0, 1).unflatten(1, (count, self.heads, -1))
         return [out[:, part] for part in range(count)]
 
     def rest_of_layer(
@@ -283,11 +280,11 @@ class Stack:
             weights, biases = ([self.weights[f"{name}.{of}"] for name in names] for of in ("weight", "bias"))
             asked, bounds, longest = hidden, batch.bounds, self.longest
             if number < self.layers - 1:
-                heads = self.ask(hidden, *weights, *biases)
+                heads = self.for_attention(hidden, *weights, *biases)
             else:
                 asked, bounds, longest = hidden[runs, batch.begins], batch.asked, 1
-                heads = [*self.ask(asked, weights[0], biases[0])]
-                heads += self.ask(hidden, *weights[1:], *biases[1:])
+                heads = [*self.for_attention(asked, weights[0], biases[0])]
+                heads += self.for_attention(hidden, *weights[1:], *biases[1:])
             attended = attention(*heads, (bounds, batch.bounds), (longest, self.longest), dropout)
             parts = [
                 self.weights[f"encoder.layer.{number}.{part}.{of}"]

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import micol
 import world
 from micol.evidence.choice import HiddenTitles, judge_paths, verdict
-from micol.evidence.facts import LabelFacts
+from micol.evidence.facts import LabelFacts, rarity_of
 from micol.evidence.fusion import ROUGH, agreement, learn, logistic
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
 from micol.evidence.hierarchy import specificity
@@ -85,6 +85,20 @@ def test_near_names_are_those_of_a_plain_search(words: list[str]) -> None:
             if weights and share >= LEAST_SHARE:
                 expected[label] = max(share, expected.get(label, 0))
     assert dict(zip(found.keys.tolist(), found.values.tolist(), strict=True)) == pytest.approx(expected)
+
+
+@given(st.lists(st.sets(st.sampled_from(["text", "edit", "sound", "network", "client"])), max_size=6))
+def test_the_frequency_of_a_near_name_is_that_of_texts_with_all_its_words(texts: list[set[str]]) -> None:
+    found = NearMatcher(NAMES, {"client": 8}, 10).frequency(texts)
+    expected = [
+        sum(any(telling(name) and telling(name) <= text for name in names) for text in texts)
+        for names in NAMES
+    ]
+    assert found.tolist() == expected
+
+
+def test_a_near_name_counts_for_less_where_its_words_meet_by_chance() -> None:
+    assert rarity_of(np.array([0, 1, 9]), 9) == pytest.approx([1, 1 - np.log(2) / np.log(10), 0])
 
 
 def test_a_name_within_a_longer_one_and_a_miswritten_acronym_are_marked() -> None:
@@ -282,12 +296,14 @@ def test_facts_of_some_labels_are_those_of_all(model: micol.Classifier) -> None:
     alone = LabelFacts.of(
         fused.memory,
         names,
+        fused.memory.near_matcher(names),
         fused.side.name_vectors[some],
         fused.side.text_vectors[some],
         specificity(fused.side.space, fused.memory.labels)[some],
     )
     assert alone.specificity == pytest.approx(taken.specificity)
     assert alone.rarity == pytest.approx(taken.rarity)
+    assert alone.near_rarity == pytest.approx(taken.near_rarity)
     assert alone.topicality == pytest.approx(taken.topicality, abs=1e-5)
     assert alone.sentence_mean == pytest.approx(taken.sentence_mean, abs=1e-4)
     assert abs(alone.mentions - taken.mentions).max() < 1e-5

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, hstack
 
 from micol.evidence.memory import Memory
 from micol.evidence.mentions import Mentions, mentions_of
+from micol.evidence.near import NearMatcher
 from micol.retrieve import ExactMatcher
 
 # Topicality of a label that few documents name is taken to be this much like that of a usual one.
@@ -53,11 +54,9 @@ class NameFacts:
         matcher, known = ExactMatcher(names), memory.labels.names
         covering = matcher if names == known else ExactMatcher(known)
         found = mentions_of(memory.texts, memory.title_lengths, matcher, names, covering)
-        documents = len(memory.texts)
         frequency = np.bincount(found.labels, minlength=len(names))
-        rarity = np.log((documents + 1) / (frequency + 1)) / np.log(documents + 1)
         topicality = topicality_of(memory, found, frequency)
-        return cls(rarity.astype(np.float32), topicality.astype(np.float32)), found
+        return cls(rarity_of(frequency, len(memory.texts)), topicality.astype(np.float32)), found
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class LabelFacts:
 
     rarity: np.ndarray
     topicality: np.ndarray
+    near_rarity: np.ndarray  # 1: no document has all words of a name, 0: all do
     specificity: np.ndarray  # how deep it stands in the hierarchy; 0 is usual
     # Mean and spread over the sample of the label's standardised scores: its name, its text, best sentence.
     name_mean: np.ndarray
@@ -82,6 +82,7 @@ class LabelFacts:
         cls,
         memory: Memory,
         names: Sequence[Sequence[str]],
+        near: NearMatcher,
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
         specificity: np.ndarray,
@@ -97,6 +98,7 @@ class LabelFacts:
         return cls(
             known.rarity,
             known.topicality,
+            rarity_of(near.frequency(memory.counted_stems), len(memory.counted_stems)),
             specificity,
             *name,
             *text,
@@ -118,6 +120,12 @@ class LabelFacts:
             else:
                 columns.append(np.concatenate(both))
         return LabelFacts(*columns)
+
+
+def rarity_of(frequency: np.ndarray, documents: int) -> np.ndarray:
+    """From 1 for what none of the documents has to 0 for what all of them have."""
+    rarity: np.ndarray = np.log((documents + 1) / (frequency + 1)) / np.log(documents + 1)
+    return rarity.astype(np.float32)
 
 
 def topicality_of(memory: Memory, found: Mentions, frequency: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from micol.evidence.facts import LabelFacts, NameFacts, Standard, mention_worth
 from micol.evidence.hierarchy import parents_then, specificity
 from micol.evidence.memory import Memory
 from micol.evidence.mentions import Mentions, mentions_of
-from micol.evidence.near import NearMatcher
+from micol.evidence.near import WHOLE, NearMatcher
 from micol.evidence.sentences import sentences_of
 from micol.labels import LabelSpace
 from micol.ranking import Ranking
@@ -48,8 +48,6 @@ SOURCES = {
     "read together": (TOGETHER,),
 }
 BY_MEANING, BY_NEIGHBOURS = 60, 30
-# All words of a name, but for rounding.
-WHOLE = 0.999
 # Added to what is borrowed before the logarithm: a trace is as good as nothing.
 TRACE = 0.05
 
@@ -124,10 +122,10 @@ class LabelSide:
         facts: LabelFacts | None = None,
         trained: NameFacts | None = None,
     ) -> LabelSide:
-        exact = ExactMatcher(space.names)
+        exact, near = ExactMatcher(space.names), memory.near_matcher(space.names)
         same = space.names == memory.labels.names
         facts = facts or LabelFacts.of(
-            memory, space.names, name_vectors, text_vectors, specificity(space, memory.labels)
+            memory, space.names, near, name_vectors, text_vectors, specificity(space, memory.labels)
         )
         if trained is None and same:
             trained = NameFacts(facts.rarity, facts.topicality)
@@ -137,7 +135,7 @@ class LabelSide:
             text_vectors,
             exact,
             exact if same else ExactMatcher(memory.labels.names),
-            NearMatcher(space.names, memory.stem_frequency, memory.counted),
+            near,
             facts,
             trained or NameFacts.of(memory, memory.labels.names)[0],
             parents_then(space, memory.labels),
@@ -153,8 +151,15 @@ class LabelSide:
         facts = self.facts.taken(places[places >= 0])
         if len(new):
             names = [space.names[position] for position in new]
-            special = specificity(space, memory.labels)[new]
-            facts = facts.joined(LabelFacts.of(memory, names, name_vectors[new], text_vectors[new], special))
+            added = LabelFacts.of(
+                memory,
+                names,
+                memory.near_matcher(names),
+                name_vectors[new],
+                text_vectors[new],
+                specificity(space, memory.labels)[new],
+            )
+            facts = facts.joined(added)
         order = np.empty(len(space), np.int64)
         order[np.concatenate([np.flatnonzero(places >= 0), new])] = np.arange(len(space))
         return LabelSide.of(memory, space, name_vectors, text_vectors, facts.taken(order), self.trained)
@@ -228,7 +233,7 @@ def gather(
         mentioned(mentions.miswritten),
         named * facts.topicality[columns],
         whole,
-        whole * facts.rarity[columns],
+        whole * facts.near_rarity[columns],
         share,
         named * facts.specificity[columns],
         named_below(texts, title_lengths, mentions, memory, side).at(keys),

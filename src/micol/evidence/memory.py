@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from micol.corpus import CITATIONS, LABELS, Corpus
 from micol.errors import MicolError
-from micol.evidence.near import rarity_of_stems
+from micol.evidence.near import NearMatcher, frequency_of_stems, stems
 from micol.evidence.sentences import sentences_of
 from micol.labels import LabelSpace
 from micol.records import Document
@@ -110,12 +110,15 @@ class Memory:
         return directions
 
     @cached_property
-    def stem_frequency(self) -> dict[str, int]:
-        return rarity_of_stems(self.texts[:COUNTED])
+    def counted_stems(self) -> list[set[str]]:
+        return [stems(text) for text in self.texts[:COUNTED]]
 
-    @property
-    def counted(self) -> int:
-        return min(len(self.texts), COUNTED)
+    @cached_property
+    def stem_frequency(self) -> dict[str, int]:
+        return frequency_of_stems(self.counted_stems)
+
+    def near_matcher(self, names: Sequence[Sequence[str]]) -> NearMatcher:
+        return NearMatcher(names, self.stem_frequency, len(self.counted_stems))
 
     def similar(self, vectors: np.ndarray, own: np.ndarray) -> csr_array:
         """Weights of the nearest documents, [vectors, documents]; `own` is where each is itself, or -1."""

@@ -22,6 +22,10 @@ ENDINGS = (
 SHORTEST_STEM = 4
 # A name with less of its weight in a document is not near it.
 LEAST_SHARE = 0.5
+# All words of a name, but for rounding.
+WHOLE = 0.999
+# Documents that are matched at a time: with many names and long texts, the shares of all would fill memory.
+PORTION = 500
 
 
 @lru_cache(maxsize=1 << 18)
@@ -44,9 +48,9 @@ def stems(text: str) -> set[str]:
     return {stem(word) for word in WORD.findall(text.lower())}
 
 
-def rarity_of_stems(texts: Iterable[str]) -> dict[str, int]:
-    """In how many texts each stem occurs."""
-    return Counter(found for text in texts for found in stems(text))
+def frequency_of_stems(texts: Iterable[set[str]]) -> dict[str, int]:
+    """In how many texts, given by their stems, each stem occurs."""
+    return Counter(found for text in texts for found in text)
 
 
 class NearMatcher:
@@ -75,9 +79,21 @@ class NearMatcher:
 
     def match(self, texts: Sequence[str]) -> Entries:
         """For each text the labels with a near name, and the greatest share of any of their names."""
+        return self.match_stems([stems(text) for text in texts])
+
+    def frequency(self, texts: Sequence[set[str]]) -> np.ndarray:
+        """How many of the texts, given by their stems, have all words of a label's name: [labels]."""
+        counts = np.zeros(self.n_labels, np.int64)
+        for start in range(0, len(texts), PORTION):
+            found = self.match_stems(texts[start : start + PORTION])
+            whole = found.keys[found.values >= WHOLE] % max(self.n_labels, 1)
+            counts += np.bincount(whole, minlength=self.n_labels)
+        return counts
+
+    def match_stems(self, texts: Sequence[set[str]]) -> Entries:
         rows, columns = [], []
         for row, text in enumerate(texts):
-            known = [self.number[word] for word in stems(text) if word in self.number]
+            known = [self.number[word] for word in text if word in self.number]
             rows += [row] * len(known)
             columns += known
         shape = (len(texts), self.shares.shape[0])
