@@ -116,6 +116,7 @@ def main() -> None:
     data = DataSet(options.data)
     limit = resolve(options.architecture, options.paths[0], "paper", {}).max_tokens
     encoder = Rememberer.load(resolve_base(options.base), limit)
+    say(f"training on {encoder.device}")
     waiting = []
     for run in (run for run in wanted if run.key not in done):
         say(f"preparing {run.path}, seed {run.seed}")

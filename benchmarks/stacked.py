@@ -309,6 +309,7 @@ class Stack:
             targets = data.targets[runs, numbers.clamp(min=0)].view(*shape, count)
             return (-(targets * log_softmax(scores.float(), -1)).sum(-1) * present).sum(-1)
         sides = data.sides[runs, numbers.clamp(min=0)].view(*shape, 2)
+        sides = torch.where(present[..., None], sides, NONE)
         return contrast(vectors.view(*shape, 2, vectors.shape[-1]), sides, present, temperature)
 
 
