@@ -3,8 +3,8 @@
     python benchmarks/side_by_side.py DATA --architecture bi [--seeds 0 1 2] [--paths P->P …] [--base FOLDER]
 
 The same rows as `benchmarks/classifier.py DATA --recipes paper` writes, into the same file, on one GPU in a
-fraction of the time: runs with as many steps are trained as one stack (stacked.py). `together` in a row says
-of how many. Runs that are in the results file already are left out.
+fraction of the time: runs with as many steps are trained as one stack (see `stacked`). `together` in a row
+says of how many. Runs that are in the results file already are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 import torch
 
 import micol
-import stacked
 from classifier import KEY, RESULTS, DataSet, Run, scored
 from micol.classify import Classifier
 from micol.metapath import PAPER_PATHS
@@ -32,6 +31,9 @@ from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.encoder import Encoder
 from micol.settings import Settings, resolve
 from micol.training import pair_examples, pairs_for, random_negatives, split
+from stacked.encoders import HEAD
+from stacked.training import Run as StackedRun
+from stacked.training import Training
 
 
 class Rememberer(Encoder):
@@ -47,23 +49,23 @@ class Rememberer(Encoder):
         return [known[text, limit] for text in texts]
 
 
-def prepared(corpus: micol.Corpus, encoder: Encoder, settings: Settings) -> stacked.Run:
+def prepared(corpus: micol.Corpus, encoder: Encoder, settings: Settings) -> StackedRun:
     """The examples that `micol train --recipe paper` would train on."""
     train, held = split(pairs_for(corpus, settings), settings)
     assert held is not None
     if settings.architecture == "bi":
         both = (pair_examples(encoder, corpus, pairs, settings) for pairs in (train, held))
-        return stacked.Run(settings, *both)
+        return StackedRun(settings, *both)
     cross = CrossEncoder.untrained(encoder, settings.seed)
     both = (random_negatives(cross, corpus, pairs, settings) for pairs in (train, held))
-    return stacked.Run(settings, *both, head=cross.head.weight)
+    return StackedRun(settings, *both, head=cross.head.weight)
 
 
-def ranker_of(run: stacked.Run, encoder: Encoder) -> BiEncoder | CrossEncoder:
+def ranker_of(run: StackedRun, encoder: Encoder) -> BiEncoder | CrossEncoder:
     """With the weights that the run has kept."""
     model = copy.deepcopy(encoder.model)
     weights = {name: weight.to(encoder.device) for name, weight in run.best.items()}
-    head = weights.pop(stacked.HEAD, None)
+    head = weights.pop(HEAD, None)
     model.load_state_dict(weights, strict=False)
     trained = Encoder(model, encoder.tokenizer, encoder.max_tokens)
     if head is None:
@@ -74,11 +76,11 @@ def ranker_of(run: stacked.Run, encoder: Encoder) -> BiEncoder | CrossEncoder:
 
 
 def measured(
-    data: DataSet, encoder: Encoder, runs: Sequence[tuple[Run, stacked.Run]]
+    data: DataSet, encoder: Encoder, runs: Sequence[tuple[Run, StackedRun]]
 ) -> Iterator[dict[str, Any]]:
     """A row for each of the runs, which are trained together."""
     started = time.perf_counter()
-    stacked.Training(encoder, [run for _, run in runs]).fit()
+    Training(encoder, [run for _, run in runs]).fit()
     seconds = time.perf_counter() - started
     for told, run in runs:
         settings = run.settings

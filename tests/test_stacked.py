@@ -34,13 +34,13 @@ def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("architecture", ["bi", "cross"])
 def test_a_stack_learns_what_each_would_alone(architecture: str, tiny_bert: Path, labels_file: Path) -> None:
     import side_by_side
-    import stacked
+    from stacked.training import Training
 
     corpus, labels = micol.Corpus.from_records(world.documents(240)), LabelSpace.read(labels_file)
     settings = [resolve(architecture, path, "paper", {**GIVEN, "seed": seed}) for path, seed in RUNS]
     encoder = side_by_side.Rememberer.load(tiny_bert, settings[0].max_tokens)
     runs = [side_by_side.prepared(corpus, encoder, one) for one in settings]
-    stacked.Training(encoder, runs).fit()
+    Training(encoder, runs).fit()
     for (path, seed), run in zip(RUNS, runs, strict=True):
         alone = micol.train(
             corpus, labels, path, architecture, recipe="paper", base=str(tiny_bert), seed=seed, **GIVEN
@@ -60,7 +60,7 @@ def test_a_stack_learns_what_each_would_alone(architecture: str, tiny_bert: Path
 
 def test_what_is_not_the_papers_recipe_is_not_stacked(tiny_bert: Path, tiny_roberta: Path) -> None:
     import side_by_side
-    import stacked
+    from stacked.training import Training
 
     corpus = micol.Corpus.from_records(world.documents(60))
     plain, warm, other = (
@@ -69,11 +69,11 @@ def test_what_is_not_the_papers_recipe_is_not_stacked(tiny_bert: Path, tiny_robe
     encoder = side_by_side.Rememberer.load(tiny_bert, plain.max_tokens)
     runs = [side_by_side.prepared(corpus, encoder, settings) for settings in (plain, warm, other)]
     with pytest.raises(ValueError, match="no warm-up"):
-        stacked.Training(encoder, runs[1:2])
+        Training(encoder, runs[1:2])
     with pytest.raises(ValueError, match="one architecture, batch size"):
-        stacked.Training(encoder, [runs[0], runs[2]])
+        Training(encoder, [runs[0], runs[2]])
     with pytest.raises(ValueError, match="only BERT is stacked here, not roberta"):
-        stacked.Training(side_by_side.Rememberer.load(tiny_roberta, plain.max_tokens), runs[:1])
+        Training(side_by_side.Rememberer.load(tiny_roberta, plain.max_tokens), runs[:1])
 
 
 def test_rows_are_written_once(

@@ -1,0 +1,177 @@
+"""Encoders with stacked weights: their passes and their losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch.nn.functional import gelu, layer_norm, log_softmax, normalize, scaled_dot_product_attention
+
+from micol.rank.dropout import HashDropout
+from micol.rank.encoder import Encoder
+from micol.rank.losses import false_negatives
+from micol.settings import Settings
+from stacked.batches import NONE, Batch, Sequences, packed
+
+HEAD = "head.weight"
+# What follows attention in a layer.
+AFTER = (
+    "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense",
+    "output.LayerNorm",
+)  # fmt: skip
+
+
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    bounds: tuple[torch.Tensor, torch.Tensor],
+    longest: tuple[int, int],
+    dropout: float,
+) -> torch.Tensor:
+    """[tokens, heads, dim]: within each sequence; `bounds` and `longest` of the queries and of the keys."""
+    if query.is_cuda:
+        out = torch.ops.aten._flash_attention_forward(
+            query, key, value, *bounds, *longest, dropout, False, False
+        )
+        attended: torch.Tensor = out[0]
+        return attended
+    sides = [
+        part.split(bound.diff().tolist())
+        for part, bound in zip((query, key, value), (bounds[0], bounds[1], bounds[1]), strict=True)
+    ]
+    rows = [
+        scaled_dot_product_attention(*(part.transpose(0, 1)[None] for part in row), dropout_p=dropout)[0]
+        for row in zip(*sides, strict=True)
+    ]
+    return torch.cat([row.transpose(0, 1) for row in rows])
+
+
+def projected(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """A linear layer of each run: [M, T, in] by [M, out, in]."""
+    kind = hidden.dtype
+    return torch.bmm(hidden, weight.to(kind).mT) + bias.to(kind)[:, None]
+
+
+def normed(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, epsilon: float) -> torch.Tensor:
+    out = layer_norm(hidden.float(), hidden.shape[-1:], eps=epsilon)
+    return (out * weight[:, None] + bias[:, None]).to(hidden.dtype)
+
+
+class Stack:
+    """The weights of M encoders with one architecture, and their passes."""
+
+    def __init__(self, encoder: Encoder, heads: Sequence[torch.Tensor | None], settings: Settings) -> None:
+        config = encoder.model.config
+        self.layers, self.heads = int(config.num_hidden_layers), int(config.num_attention_heads)
+        self.epsilon, self.longest = float(config.layer_norm_eps), encoder.max_tokens
+        self.framing = (encoder.framing.first, encoder.framing.last)
+        self.dropout = HashDropout(config.hidden_dropout_prob if settings.dropout else 0.0)
+        self.attention_dropout = config.attention_probs_dropout_prob if settings.attention_dropout else 0.0
+        self.kind = torch.bfloat16 if settings.bf16 and encoder.device.type == "cuda" else torch.float32
+        begin = {name: weight.detach().float() for name, weight in encoder.model.named_parameters()}
+        shapes = {name: weight.shape for name, weight in begin.items()}
+        if heads[0] is not None:
+            shapes[HEAD] = heads[0].shape
+        size = sum(shape.numel() for shape in shapes.values())
+        # All weights lie in one row a run, so that one kernel updates them.
+        self.row = torch.empty(len(heads), size, device=encoder.device)
+        self.gradient = torch.empty_like(self.row)
+        self.weights = views(self.row, shapes)
+        for name, weight in self.weights.items():
+            weight.copy_(torch.stack([h for h in heads if h is not None]) if name == HEAD else begin[name])
+            weight.requires_grad_()
+        self.embed: Callable[..., torch.Tensor] = self.embedded
+        self.rest: Callable[..., torch.Tensor] = self.rest_of_layer
+        if encoder.device.type == "cuda":
+            self.embed, self.rest = (torch.compile(part, dynamic=True) for part in (self.embed, self.rest))
+
+    def embedded(self, batch: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]) -> torch.Tensor:
+        ids, types, positions = batch
+        words, places, kinds, *norm = weights
+        runs = torch.arange(len(ids), device=ids.device)[:, None]
+        kind = torch.where(types[..., None] == 0, kinds[:, None, 0], kinds[:, None, 1])
+        out = normed(words[runs, ids] + kind + places[runs, positions], *norm, self.epsilon)
+        return self.dropout(out.to(self.kind))
+
+    def for_attention(self, hidden: torch.Tensor, *weights: torch.Tensor) -> list[torch.Tensor]:
+        """[M * T, heads, dim] for each of the given weights and biases, by one matrix product."""
+        count = len(weights) // 2
+        both = (torch.cat(some, dim=1) for some in (weights[:count], weights[count:]))
+        out = projected(hidden, *both).flatten(0, 1).unflatten(1, (count, self.heads, -1))
+        return [out[:, part] for part in range(count)]
+
+    def rest_of_layer(
+        self, attended: torch.Tensor, hidden: torch.Tensor, *weights: torch.Tensor
+    ) -> torch.Tensor:
+        """What follows attention in a layer."""
+        out, norm, up, down, last = (weights[at : at + 2] for at in range(0, 10, 2))
+        hidden = normed(self.dropout(projected(attended, *out)) + hidden, *norm, self.epsilon)
+        wide = gelu(projected(hidden, *up))
+        return normed(self.dropout(projected(wide, *down)) + hidden, *last, self.epsilon)
+
+    def cls_vectors(self, batch: Batch) -> torch.Tensor:
+        """[M, N, dim]: of each sequence's first token, the only one that the last layer computes."""
+        parts = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
+        embedding = [self.weights[f"embeddings.{part}.weight"] for part in parts]
+        norm = self.weights["embeddings.LayerNorm.bias"]
+        hidden = self.embed((batch.ids, batch.types, batch.positions), (*embedding, norm))
+        runs = torch.arange(len(hidden), device=hidden.device)[:, None]
+        dropout = self.attention_dropout if self.dropout.training else 0.0
+        for number in range(self.layers):
+            names = [f"encoder.layer.{number}.attention.self.{part}" for part in ("query", "key", "value")]
+            weights, biases = ([self.weights[f"{name}.{of}"] for name in names] for of in ("weight", "bias"))
+            asked, bounds, longest = hidden, batch.bounds, self.longest
+            if number < self.layers - 1:
+                heads = self.for_attention(hidden, *weights, *biases)
+            else:
+                asked, bounds, longest = hidden[runs, batch.begins], batch.asked, 1
+                heads = [*self.for_attention(asked, weights[0], biases[0])]
+                heads += self.for_attention(hidden, *weights[1:], *biases[1:])
+            attended = attention(*heads, (bounds, batch.bounds), (longest, self.longest), dropout)
+            parts = [
+                self.weights[f"encoder.layer.{number}.{part}.{of}"]
+                for part in AFTER
+                for of in ("weight", "bias")
+            ]
+            hidden = self.rest(attended.reshape(asked.shape), asked, *parts)
+        return hidden
+
+    def losses(
+        self, data: Sequences, numbers: torch.Tensor, tokens: int, size: int, temperature: float
+    ) -> torch.Tensor:
+        """[M, K]: the summed loss of each of K batches of `size` examples, given as [M, K * size]."""
+        batch = packed(data, numbers, tokens, self.longest, self.framing)
+        vectors = self.cls_vectors(batch)
+        count = data.firsts.shape[2]
+        shape = (len(numbers), -1, size)
+        present = (numbers != NONE).view(shape)
+        runs = torch.arange(len(numbers), device=numbers.device)[:, None]
+        if HEAD in self.weights:
+            scores = torch.bmm(vectors, self.weights[HEAD].to(vectors.dtype).mT).view(*shape, count)
+            targets = data.targets[runs, numbers.clamp(min=0)].view(*shape, count)
+            return (-(targets * log_softmax(scores.float(), -1)).sum(-1) * present).sum(-1)
+        sides = data.sides[runs, numbers.clamp(min=0)].view(*shape, 2)
+        sides = torch.where(present[..., None], sides, NONE)
+        return contrast(vectors.view(*shape, 2, vectors.shape[-1]), sides, present, temperature)
+
+
+def contrast(
+    vectors: torch.Tensor, sides: torch.Tensor, present: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """Eq. 9 summed over the pairs [..., B, 2, dim] that are present."""
+    anchors, positives = normalize(vectors.float(), dim=-1).unbind(-2)
+    left_out = false_negatives(sides[..., 0], sides[..., 0], sides[..., 1]) | ~present[..., None, :]
+    left_out &= ~torch.eye(present.shape[-1], dtype=torch.bool, device=present.device)
+    cosines = (anchors @ positives.mT).masked_fill(left_out, -torch.inf)
+    rows = -log_softmax(cosines / temperature, dim=-1).diagonal(dim1=-2, dim2=-1)
+    return (rows * present).sum(-1)
+
+
+def views(row: torch.Tensor, shapes: dict[str, torch.Size]) -> dict[str, torch.Tensor]:
+    """The weights [M, …] that lie one after the other in each run's row."""
+    parts = row.split([shape.numel() for shape in shapes.values()], dim=1)
+    return {
+        name: part.unflatten(1, shape).detach()
+        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }

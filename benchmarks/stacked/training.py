@@ -1,0 +1,196 @@
+"""Steps, checkpoints and Adam of several runs at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from micol.progress import Progress
+from micol.rank.encoder import Encoder
+from micol.rank.examples import ListExamples, PairExamples
+from micol.settings import Settings
+from stacked.batches import NONE, Sequences
+from stacked.encoders import Stack, views
+
+BETAS, EPSILON, MOST_NORM = (0.9, 0.999), 1e-8, 1.0
+# Sizes of batches are rounded up to these, as each has a recording of its own.
+TRAINED_TOKENS, EVALUATED_TOKENS = 256, 4_096
+EVALUATED_TOGETHER = 64
+
+
+@dataclass
+class Run:
+    """One encoder to train: the examples, and what becomes of the weights."""
+
+    settings: Settings
+    train: PairExamples | ListExamples
+    validation: PairExamples | ListExamples
+    head: torch.Tensor | None = None
+    best: dict[str, torch.Tensor] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        return math.ceil(len(self.train) / self.settings.batch_size) * self.settings.epochs
+
+
+class Training:
+    """The steps of a stack of runs that have as many each."""
+
+    def __init__(self, encoder: Encoder, runs: Sequence[Run]) -> None:
+        check(runs, encoder)
+        self.runs, self.device = runs, encoder.device
+        self.settings = runs[0].settings
+        self.stack = Stack(encoder, [run.head for run in runs], self.settings)
+        self.train, self.validation = (
+            Sequences.of([getattr(run, part) for run in runs], encoder.device)
+            for part in ("train", "validation")
+        )
+        self.steps = runs[0].steps
+        self.order = np.stack([training_order(run) for run in runs], axis=1)  # [steps, M, B]
+        self.orders = torch.from_numpy(self.order).to(encoder.device)
+        self.step = torch.zeros(1, dtype=torch.int64, device=encoder.device)
+        row = self.stack.row
+        self.mean, self.variance = torch.zeros_like(row), torch.zeros_like(row)
+        self.losses = torch.zeros(self.steps, len(runs), device=encoder.device)
+        self.update = torch.compile(adam) if encoder.device.type == "cuda" else adam
+        self.recordings: dict[int, torch.cuda.CUDAGraph] = {}
+
+    def run_step(self, tokens: int) -> None:
+        """One step of every run; nothing of it waits for the device."""
+        numbers = self.orders.index_select(0, self.step)[0]
+        size = self.settings.batch_size
+        summed = self.stack.losses(self.train, numbers, tokens, size, self.settings.temperature)[:, 0]
+        loss = summed / (numbers != NONE).sum(1)
+        gradients = torch.autograd.grad(loss.sum(), list(self.stack.weights.values()))
+        with torch.no_grad():
+            torch.cat([gradient.flatten(1) for gradient in gradients], dim=1, out=self.stack.gradient)
+            self.losses.index_copy_(0, self.step, loss[None])
+            self.step += 1
+            done = self.step.double()
+            rate = self.settings.learning_rate * (1 - (done - 1) / self.steps)
+            correction = [1 - beta**done for beta in BETAS]
+            self.update(
+                self.stack.row, self.stack.gradient, self.mean, self.variance,
+                (rate / correction[0]).float(), correction[1].sqrt().float(),
+            )  # fmt: skip
+
+    def play_step(self, number: int) -> None:
+        wanted = self.train.tokens_of(self.order[number])
+        tokens = math.ceil(wanted / TRAINED_TOKENS) * TRAINED_TOKENS
+        if self.device.type != "cuda":
+            self.run_step(tokens)
+            return
+        if tokens not in self.recordings:
+            self.recordings[tokens] = self.recorded(tokens)
+        self.recordings[tokens].replay()
+
+    def recorded(self, tokens: int) -> torch.cuda.CUDAGraph:
+        """A step on batches of this size, recorded; what was tried for it is undone."""
+        states = (self.stack.row, self.mean, self.variance, self.step)
+        before = [state.detach().clone() for state in states]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                self.run_step(tokens)
+                # The next batch may be larger.
+                self.step.copy_(before[-1])
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        pool = next(iter(self.recordings.values())).pool() if self.recordings else None
+        with torch.cuda.graph(graph, pool=pool):
+            self.run_step(tokens)
+        with torch.no_grad():
+            for state, value in zip(states, before, strict=True):
+                state.copy_(value)
+        return graph
+
+    def evaluate(self) -> np.ndarray:
+        """The mean validation loss of every run."""
+        size = self.settings.batch_size
+        total = torch.zeros(len(self.runs), device=self.device)
+        orders = [run.validation.order(0, size, run.settings.seed) for run in self.runs]
+        at_once = size * max(1, EVALUATED_TOGETHER // size)
+        padded = math.ceil(max(map(len, orders)) / at_once) * at_once
+        order = np.stack([filled_up(numbers, padded) for numbers in orders])
+        self.stack.dropout.eval()
+        with torch.no_grad():
+            for at in range(0, padded, at_once):
+                numbers = order[:, at : at + at_once]
+                tokens = math.ceil(self.validation.tokens_of(numbers) / EVALUATED_TOKENS) * EVALUATED_TOKENS
+                some = torch.from_numpy(numbers).to(self.device)
+                total += self.stack.losses(
+                    self.validation, some, tokens, size, self.settings.temperature
+                ).sum(1)
+        self.stack.dropout.train()
+        return total.double().cpu().numpy() / [len(numbers) for numbers in orders]
+
+    def fit(self) -> None:
+        """Trains all runs and leaves each with the weights of its best checkpoint."""
+        every = max(1, math.ceil(self.steps / self.settings.checkpoints))
+        lowest = np.full(len(self.runs), np.inf)
+        best = self.stack.row.detach().clone()
+        told = f"training {len(self.runs)} {self.settings.architecture}-encoders"
+        with Progress(told, self.steps, "steps") as progress:
+            for number in range(self.steps):
+                self.play_step(number)
+                progress.advance()
+                if (number + 1) % every == 0 or number + 1 == self.steps:
+                    found = self.evaluate()
+                    for at in np.flatnonzero(found < lowest):
+                        best[at] = self.stack.row[at]
+                    lowest = np.minimum(lowest, found)
+                    progress.note(f"validation loss {found.mean():.3f}")
+        losses = self.losses.cpu().numpy()
+        if not np.isfinite(losses).all():
+            raise FloatingPointError("a training loss is no number")
+        shapes = {name: weight.shape[1:] for name, weight in self.stack.weights.items()}
+        kept = {name: weight.cpu() for name, weight in views(best, shapes).items()}
+        for at, run in enumerate(self.runs):
+            run.losses = losses[:, at].tolist()
+            run.best = {name: weight[at] for name, weight in kept.items()}
+
+
+def adam(
+    row: torch.Tensor,
+    gradient: torch.Tensor,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    rate: torch.Tensor,
+    correction: torch.Tensor,
+) -> None:
+    """Adam with gradients clipped to a norm of one, for each run's row of weights."""
+    norm = gradient.norm(dim=1, keepdim=True)
+    gradient = gradient * (MOST_NORM / (norm + 1e-6)).clamp(max=1.0)
+    mean.lerp_(gradient, 1 - BETAS[0])
+    variance.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+    row.sub_(rate * mean / (variance.sqrt() / correction + EPSILON))
+
+
+def training_order(run: Run) -> np.ndarray:
+    """[steps, B]: the examples of every step, NONE where the last batch of an epoch is short."""
+    size = run.settings.batch_size
+    a_epoch = math.ceil(len(run.train) / size) * size
+    orders = (run.train.order(epoch, size, run.settings.seed) for epoch in range(run.settings.epochs))
+    return np.concatenate([filled_up(order, a_epoch).reshape(-1, size) for order in orders])
+
+
+def filled_up(numbers: np.ndarray, size: int) -> np.ndarray:
+    return np.pad(numbers, (0, size - len(numbers)), constant_values=NONE)
+
+
+def check(runs: Sequence[Run], encoder: Encoder) -> None:
+    """Stops where the runs are not alike, or want what is not here."""
+    settings: Any = runs[0].settings
+    if encoder.model.config.model_type != "bert":
+        raise ValueError(f"only BERT is stacked here, not {encoder.model.config.model_type}")
+    if len({(run.settings.architecture, run.settings.batch_size, run.steps) for run in runs}) > 1:
+        raise ValueError("runs that are stacked must have one architecture, batch size and number of steps")
+    if settings.weight_decay or settings.warmup or settings.pooling == "mean" or not settings.keep_best:
+        raise ValueError("only the paper's recipe is stacked: [CLS], no warm-up, no decay, the best kept")
