@@ -40,7 +40,9 @@ def test_a_stack_learns_what_each_would_alone(architecture: str, tiny_bert: Path
     settings = [resolve(architecture, path, "paper", {**GIVEN, "seed": seed}) for path, seed in RUNS]
     encoder = side_by_side.Rememberer.load(tiny_bert, settings[0].max_tokens)
     runs = [side_by_side.prepared(corpus, encoder, one) for one in settings]
-    Training(encoder, runs).fit()
+    training = Training(encoder, runs)
+    assert all(weight.is_leaf for weight in training.stack.weights.values())
+    training.fit()
     for (path, seed), run in zip(RUNS, runs, strict=True):
         alone = micol.train(
             corpus, labels, path, architecture, recipe="paper", base=str(tiny_bert), seed=seed, **GIVEN

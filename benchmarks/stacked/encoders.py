@@ -58,6 +58,12 @@ def normed(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, epsil
     return (out * weight[:, None] + bias[:, None]).to(hidden.dtype)
 
 
+def of_any_length(tensor: torch.Tensor) -> torch.Tensor:
+    """To be compiled once for all numbers of tokens [M, tokens, …], which alone change."""
+    torch._dynamo.maybe_mark_dynamic(tensor, 1)
+    return tensor
+
+
 class Stack:
     """The weights of M encoders with one architecture, and their passes."""
 
@@ -79,12 +85,17 @@ class Stack:
         self.gradient = torch.empty_like(self.row)
         self.weights = views(self.row, shapes)
         for name, weight in self.weights.items():
-            weight.copy_(torch.stack([h for h in heads if h is not None]) if name == HEAD else begin[name])
-            weight.requires_grad_()
+            # A weight with a history would be joined to what no recording may touch.
+            own = [head.detach() for head in heads if head is not None]
+            weight.copy_(torch.stack(own) if name == HEAD else begin[name]).requires_grad_()
         self.embed: Callable[..., torch.Tensor] = self.embedded
+        self.project: Callable[..., list[torch.Tensor]] = self.for_attention
         self.rest: Callable[..., torch.Tensor] = self.rest_of_layer
         if encoder.device.type == "cuda":
-            self.embed, self.rest = (torch.compile(part, dynamic=True) for part in (self.embed, self.rest))
+            # Of an earlier stack nothing must be remembered, or the number of runs would be taken for
+            # something that changes from call to call, too.
+            torch._dynamo.reset()
+            self.embed, self.project, self.rest = map(torch.compile, (self.embed, self.project, self.rest))
 
     def embedded(self, batch: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]) -> torch.Tensor:
         ids, types, positions = batch
@@ -99,7 +110,7 @@ class Stack:
         count = len(weights) // 2
         both = (torch.cat(some, dim=1) for some in (weights[:count], weights[count:]))
         out = projected(hidden, *both).flatten(0, 1).unflatten(1, (count, self.heads, -1))
-        return [out[:, part] for part in range(count)]
+        return list(out.unbind(1))
 
     def rest_of_layer(
         self, attended: torch.Tensor, hidden: torch.Tensor, *weights: torch.Tensor
@@ -115,7 +126,8 @@ class Stack:
         parts = ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
         embedding = [self.weights[f"embeddings.{part}.weight"] for part in parts]
         norm = self.weights["embeddings.LayerNorm.bias"]
-        hidden = self.embed((batch.ids, batch.types, batch.positions), (*embedding, norm))
+        inputs = [of_any_length(tensor) for tensor in (batch.ids, batch.types, batch.positions)]
+        hidden = of_any_length(self.embed(inputs, (*embedding, norm)))
         runs = torch.arange(len(hidden), device=hidden.device)[:, None]
         dropout = self.attention_dropout if self.dropout.training else 0.0
         for number in range(self.layers):
@@ -123,18 +135,19 @@ class Stack:
             weights, biases = ([self.weights[f"{name}.{of}"] for name in names] for of in ("weight", "bias"))
             asked, bounds, longest = hidden, batch.bounds, self.longest
             if number < self.layers - 1:
-                heads = self.for_attention(hidden, *weights, *biases)
+                heads = self.project(hidden, *weights, *biases)
             else:
-                asked, bounds, longest = hidden[runs, batch.begins], batch.asked, 1
-                heads = [*self.for_attention(asked, weights[0], biases[0])]
-                heads += self.for_attention(hidden, *weights[1:], *biases[1:])
+                asked, bounds, longest = of_any_length(hidden[runs, batch.begins]), batch.asked, 1
+                heads = [*self.project(asked, weights[0], biases[0])]
+                heads += self.project(hidden, *weights[1:], *biases[1:])
             attended = attention(*heads, (bounds, batch.bounds), (longest, self.longest), dropout)
             parts = [
                 self.weights[f"encoder.layer.{number}.{part}.{of}"]
                 for part in AFTER
                 for of in ("weight", "bias")
             ]
-            hidden = self.rest(attended.reshape(asked.shape), asked, *parts)
+            attended = of_any_length(attended.reshape(asked.shape))
+            hidden = of_any_length(self.rest(attended, asked, *parts))
         return hidden
 
     def losses(
@@ -148,9 +161,9 @@ class Stack:
         present = (numbers != NONE).view(shape)
         runs = torch.arange(len(numbers), device=numbers.device)[:, None]
         if HEAD in self.weights:
-            scores = torch.bmm(vectors, self.weights[HEAD].to(vectors.dtype).mT).view(*shape, count)
+            scores = (vectors.float() * self.weights[HEAD]).sum(-1).view(*shape, count)
             targets = data.targets[runs, numbers.clamp(min=0)].view(*shape, count)
-            return (-(targets * log_softmax(scores.float(), -1)).sum(-1) * present).sum(-1)
+            return (-(targets * log_softmax(scores, -1)).sum(-1) * present).sum(-1)
         sides = data.sides[runs, numbers.clamp(min=0)].view(*shape, 2)
         sides = torch.where(present[..., None], sides, NONE)
         return contrast(vectors.view(*shape, 2, vectors.shape[-1]), sides, present, temperature)
