@@ -8,17 +8,21 @@ at one for all other evidence, and at minus one for what can only speak against 
 of the meaning or of the neighbours together, is halved or doubled, and stays so where the rough sum gains a
 twentieth of a point in the mean of all measures that are reported, over the sets, until no change does. That
 of rarity is the unit of all others and stays. As the end depends on the order of the changes, eleven random
-orders are tried; of each weight the median is settled on. Vectors are those of the untrained encoder. The
-evidence of each set is kept beside its documents, so that a second run begins at once.
+orders are tried, as many at a time as there are processors; of their ends that is kept from which the best
+weights are learned, by the same mean. A weight that is other than the one in use is put back where what is
+learned gains by that. Vectors are those of the untrained encoder. The evidence of each set is kept beside its
+documents, so that a second run begins at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +38,8 @@ from micol.progress import say, track
 
 RESULTS = Path(__file__).parent / "results" / "settle.jsonl"
 PUBLISHED = {"named_rarity": 2.5, "in_title": 1.5, "count": 0.5}
-SPEAK_AGAINST = ("nested", "miswritten")
-NAMES = tuple(name for name in fusion.ROUGH if name != TOGETHER)
+SPEAK_AGAINST = ("nested", "miswritten", "seldom_titled")
+IN_USE = {name: weight for name, weight in fusion.ROUGH.items() if name != TOGETHER}
 UNIT = "named_rarity"
 TOGETHER_CHANGED = (("name", "text", "sentence"), ("similar", "linked"))
 LEAST_GAIN = 0.0005
@@ -61,11 +65,16 @@ class Evidence:
     def rewards(self) -> np.ndarray:
         return LabelCounts.of(self.data.train).inverse_propensities(self.gold.labels.to_pylist())
 
-    def scores(self, rough: Mapping[str, float]) -> dict[str, float]:
-        """Of the rough sum, without the place in the hierarchy that does not count here."""
+    def scores(self, rough: Mapping[str, float], *, learned: bool = False) -> dict[str, float]:
+        """Of the rough sum, without the place in the hierarchy that does not count here, or of the weights
+        that are learned from it.
+        """
         fusion.ROUGH.clear()
         fusion.ROUGH.update(rough)
-        weights = fusion.rough_weights(self.tested.features, [fusion.place_left_out(self.practice)])
+        if learned:
+            weights = fusion.learn(self.practice).weights
+        else:
+            weights = fusion.rough_weights(self.tested.features, [fusion.place_left_out(self.practice)])
         top = self.tested.ranking(self.tested.values @ weights).top(5)
         predictions = Predictions.from_ranking(top, self.data.test.ids, self.data.labels.ids)
         found = gains(judge(predictions, self.gold), self.rewards)
@@ -108,15 +117,17 @@ def as_gathered(stored: Mapping[str, Any], name: str, labels: int) -> Gathered:
 
 
 def beginning() -> dict[str, float]:
-    return {name: PUBLISHED.get(name, -1.0 if name in SPEAK_AGAINST else 1.0) for name in NAMES}
+    return {name: PUBLISHED.get(name, -1.0 if name in SPEAK_AGAINST else 1.0) for name in IN_USE}
 
 
-def mean_aim(sets: Sequence[Evidence], rough: Mapping[str, float]) -> float:
-    return float(np.mean([found[name] for found in (one.scores(rough) for one in sets) for name in SHOWN]))
+def mean_aim(sets: Sequence[Evidence], rough: Mapping[str, float], *, learned: bool = False) -> float:
+    scores = [one.scores(rough, learned=learned) for one in sets]
+    return float(np.mean([found[name] for found in scores for name in SHOWN]))
 
 
-def settled(sets: Sequence[Evidence], order: int) -> tuple[float, dict[str, float]]:
-    """The mean aim and the weights at which no change helps any more."""
+def settled(folders: Sequence[Path], order: int) -> dict[str, Any]:
+    """The weights at which no change helps any more, with the means of their sum and of what is learned."""
+    sets = [evidence_of(folder, None) for folder in folders]
     generator = np.random.default_rng(order)
     rough = beginning()
     single = [(name,) for name in rough if name != UNIT]
@@ -131,7 +142,19 @@ def settled(sets: Sequence[Evidence], order: int) -> tuple[float, dict[str, floa
                 found = mean_aim(sets, changed)
                 if found >= best + LEAST_GAIN:
                     rough, best, improved = changed, found, True
-    return best, rough
+    learned = mean_aim(sets, rough, learned=True)
+    return {"order": order, "mean": round(best, 4), "learned": round(learned, 5), "rough": rough}
+
+
+def put_back(sets: Sequence[Evidence], rough: Mapping[str, float]) -> Mapping[str, float]:
+    """With the weights in use for those by whose return what is learned gains, the most by first."""
+    best = mean_aim(sets, rough, learned=True)
+    while True:
+        changed = [{**rough, name: weight} for name, weight in IN_USE.items() if weight != rough[name]]
+        found = [mean_aim(sets, weights, learned=True) for weights in changed]
+        if not found or max(found) <= best:
+            return rough
+        rough, best = changed[int(np.argmax(found))], max(found)
 
 
 def main() -> None:
@@ -143,25 +166,22 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     sets = [evidence_of(folder, options.base) for folder in options.data]
-    found = []
-    for order in track(range(ORDERS), "settling", unit="orders"):
-        found.append(settled(sets, order))
-    middle = {name: float(np.median([rough[name] for _, rough in found])) for name in beginning()}
-    ends = {"beginning": beginning(), "settled": middle}
-    rows = [
-        {"order": order, "mean": round(mean, 4), "rough": rough} for order, (mean, rough) in enumerate(found)
-    ]
-    rows += [
-        {
-            "weights": told,
-            "mean": round(mean_aim(sets, rough), 4),
-            "scores": {one.data.name: one.scores(rough) for one in sets},
-            "rough": rough,
-        }
-        for told, rough in ends.items()
-    ]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        ends = pool.map(partial(settled, options.data), range(ORDERS))
+        rows = list(track(ends, "settling", total=ORDERS, unit="orders"))
+    best = put_back(sets, max(rows, key=lambda row: row["learned"])["rough"])
+    for told, rough in (("beginning", beginning()), ("settled", best)):
+        rows.append(
+            {
+                "weights": told,
+                "mean": round(mean_aim(sets, rough), 4),
+                "learned": round(mean_aim(sets, rough, learned=True), 5),
+                "scores": {one.data.name: one.scores(rough, learned=True) for one in sets},
+                "rough": rough,
+            }
+        )
     options.output.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    print(json.dumps(middle))
+    print(json.dumps(best))
 
 
 if __name__ == "__main__":

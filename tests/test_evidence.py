@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from sklearn.linear_model import LogisticRegression
 import micol
 import world
 from micol.evidence.choice import HiddenTitles, judge_paths, verdict
-from micol.evidence.facts import LabelFacts, rarity_of
+from micol.evidence.facts import LabelFacts, NameFacts, rarity_of
 from micol.evidence.fusion import ROUGH, agreement, learn, logistic
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
 from micol.evidence.hierarchy import specificity
 from micol.evidence.mentions import mentions_of
 from micol.evidence.near import LEAST_SHARE, NearMatcher, stem, telling
 from micol.evidence.sentences import FEWEST_CHARACTERS, MOST_SENTENCES, spans
+from micol.evidence.shares import Share
 from micol.explain import Explainer, occurrences
 from micol.rank.bi_encoder import BiEncoder
 from micol.rank.encoder import Encoder
@@ -305,8 +307,55 @@ def test_facts_of_some_labels_are_those_of_all(model: micol.Classifier) -> None:
     assert alone.rarity == pytest.approx(taken.rarity)
     assert alone.near_rarity == pytest.approx(taken.near_rarity)
     assert alone.topicality == pytest.approx(taken.topicality, abs=1e-5)
+    assert alone.seldom_titled == pytest.approx(taken.seldom_titled)
     assert alone.sentence_mean == pytest.approx(taken.sentence_mean, abs=1e-4)
     assert abs(alone.mentions - taken.mentions).max() < 1e-5
+
+
+def test_a_name_that_keeps_out_of_titles_is_told_by_counting(model: micol.Classifier) -> None:
+    fused = model.fused
+    assert fused is not None
+    names = fused.memory.labels.names
+    topic, common, rest = (names[label][0] for label in range(3))
+    records = [
+        {"id": f"d{n}", "title": topic if n % 3 else rest, "abstract": f"{topic}, {common} and {rest}"}
+        for n in range(len(fused.memory.documents))
+    ]
+    memory = replace(fused.memory, documents=micol.Corpus.from_records(records))
+    facts, _ = NameFacts.of(memory, names)
+    texts = len(records)
+    titled = Share.of(np.array([texts - (texts + 2) // 3, 0, (texts + 2) // 3]), np.full(3, texts))
+    assert memory.titled == titled
+    assert titled.usual == pytest.approx(1 / 3)
+    never = 1 - titled.prior / (texts + titled.prior)
+    assert facts.seldom_titled[:3] == pytest.approx([0, never, 0], abs=1e-6)
+    assert never > 0.9
+    assert not facts.seldom_titled[3:].any()
+
+
+@pytest.mark.parametrize("prior", [2.0, 10.0, 50.0])
+def test_how_far_labels_differ_is_found_again(prior: float) -> None:
+    generator = np.random.default_rng(0)
+    documents = generator.integers(1, 200, 20_000)
+    hits = generator.binomial(documents, generator.beta(0.2 * prior, 0.8 * prior, len(documents)))
+    found = Share.of(hits, documents)
+    assert found.usual == pytest.approx(0.2, abs=0.01)
+    assert found.prior == pytest.approx(prior, rel=0.1)
+    shrunk = found.usual * found.times_usual(hits, documents)
+    assert shrunk == pytest.approx((hits + found.prior * found.usual) / (documents + found.prior))
+
+
+def test_labels_that_do_not_differ_have_the_usual_share() -> None:
+    generator = np.random.default_rng(0)
+    documents = generator.integers(1, 200, 20_000)
+    alike = Share.of(np.full(100, 2), np.full(100, 10))
+    assert alike.times_usual(np.array([0, 9]), np.array([9, 9])).tolist() == [1, 1]
+    assert Share.of(generator.binomial(documents, 0.2), documents).prior > 1_000
+    always_or_never = Share.of(np.array([4, 0]), np.array([4, 9]))
+    assert always_or_never.times_usual(np.zeros(2), np.array([0, 9])) == pytest.approx([1, 0], abs=1e-3)
+    for nothing in (Share.of(np.zeros(3), np.zeros(3)), Share.of(np.zeros(3), np.array([4, 0, 9]))):
+        assert nothing.usual == 0
+        assert nothing.times_usual(np.zeros(1), np.ones(1)).tolist() == [1]
 
 
 def test_a_reason_for_every_suggestion(model: micol.Classifier, unseen: micol.Corpus) -> None:

@@ -47,6 +47,7 @@ class NameFacts:
 
     rarity: np.ndarray  # 1: no document names it, 0: all do
     topicality: np.ndarray  # how alike the documents are that name it; 1 is usual
+    seldom_titled: np.ndarray  # 0: as often in a title as usual or more, 1: never
 
     @classmethod
     def of(cls, memory: Memory, names: Sequence[Sequence[str]]) -> tuple[NameFacts, Mentions]:
@@ -55,8 +56,12 @@ class NameFacts:
         covering = matcher if names == known else ExactMatcher(known)
         found = mentions_of(memory.texts, memory.title_lengths, matcher, names, covering)
         frequency = np.bincount(found.labels, minlength=len(names))
-        topicality = topicality_of(memory, found, frequency)
-        return cls(rarity_of(frequency, len(memory.texts)), topicality.astype(np.float32)), found
+        facts = cls(
+            rarity_of(frequency, len(memory.texts)),
+            topicality_of(memory, found, frequency),
+            seldom_titled(memory, found, frequency),
+        )
+        return facts, found
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class LabelFacts:
 
     rarity: np.ndarray
     topicality: np.ndarray
+    seldom_titled: np.ndarray
     near_rarity: np.ndarray  # 1: no document has all words of a name, 0: all do
     specificity: np.ndarray  # how deep it stands in the hierarchy; 0 is usual
     # Mean and spread over the sample of the label's standardised scores: its name, its text, best sentence.
@@ -98,6 +104,7 @@ class LabelFacts:
         return cls(
             known.rarity,
             known.topicality,
+            known.seldom_titled,
             rarity_of(near.frequency(memory.counted_stems), len(memory.counted_stems)),
             specificity,
             *name,
@@ -144,7 +151,17 @@ def topicality_of(memory: Memory, found: Mentions, frequency: np.ndarray) -> np.
     shrunk: np.ndarray = (frequency * mean + PRIOR_DOCUMENTS * USUAL_TOPICALITY) / (
         frequency + PRIOR_DOCUMENTS
     )
-    return shrunk / USUAL_TOPICALITY
+    return (shrunk / USUAL_TOPICALITY).astype(np.float32)
+
+
+def seldom_titled(memory: Memory, found: Mentions, frequency: np.ndarray) -> np.ndarray:
+    """How much less often than other names a label's stands in the title of a document that has it.
+
+    What a document is about, its title tells; a common word ("method") stays in the text.
+    """
+    in_titles = np.bincount(found.labels, found.in_title, len(frequency))
+    seldom: np.ndarray = np.maximum(1 - memory.titled.times_usual(in_titles, frequency), 0)
+    return seldom.astype(np.float32)
 
 
 def mention_worth(found: Mentions, rarity: np.ndarray, topicality: np.ndarray) -> np.ndarray:

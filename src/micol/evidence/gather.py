@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # What is known of a pair, in the order of the columns. A model without a cross-encoder has no last column.
 FEATURES = (
     "named", "named_rarity", "in_title", "count", "early", "nested", "miswritten", "topicality",
+    "seldom_titled",
     "near", "near_rarity", "share",
     "depth", "below",
     "name", "text", "sentence",
@@ -38,8 +39,8 @@ FEATURES = (
 TOGETHER = FEATURES[-1]
 # The sources, as people are told of them.
 SOURCES = {
-    "named in the text": FEATURES[:8],
-    "nearly named": FEATURES[8:11],
+    "named in the text": FEATURES[:9],
+    "nearly named": FEATURES[9:12],
     "place in the hierarchy": ("depth", "below"),
     "meaning of the whole": ("name", "text"),
     "best sentence": ("sentence",),
@@ -128,7 +129,7 @@ class LabelSide:
             memory, space.names, near, name_vectors, text_vectors, specificity(space, memory.labels)
         )
         if trained is None and same:
-            trained = NameFacts(facts.rarity, facts.topicality)
+            trained = NameFacts(facts.rarity, facts.topicality, facts.seldom_titled)
         return cls(
             space,
             name_vectors,
@@ -232,6 +233,7 @@ def gather(
         mentioned(mentions.nested),
         mentioned(mentions.miswritten),
         named * facts.topicality[columns],
+        named * facts.seldom_titled[columns],
         whole,
         whole * facts.near_rarity[columns],
         share,

@@ -17,8 +17,11 @@ from micol.corpus import CITATIONS, LABELS, Corpus
 from micol.errors import MicolError
 from micol.evidence.near import NearMatcher, frequency_of_stems, stems
 from micol.evidence.sentences import sentences_of
+from micol.evidence.shares import Share
 from micol.labels import LabelSpace
+from micol.ranking import row_numbers
 from micol.records import Document
+from micol.retrieve import ExactMatcher
 from micol.schema import Schema
 
 if TYPE_CHECKING:
@@ -116,6 +119,14 @@ class Memory:
     @cached_property
     def stem_frequency(self) -> dict[str, int]:
         return frequency_of_stems(self.counted_stems)
+
+    @cached_property
+    def titled(self) -> Share:
+        """Of the documents that name a label, those that name it in the title."""
+        found = ExactMatcher(self.labels.names).match(self.texts[:COUNTED])
+        in_title = found.starts < self.title_lengths[row_numbers(found.indptr)]
+        counts = np.bincount(found.labels, minlength=len(self.labels))
+        return Share.of(np.bincount(found.labels, in_title, len(self.labels)), counts)
 
     def near_matcher(self, names: Sequence[Sequence[str]]) -> NearMatcher:
         return NearMatcher(names, self.stem_frequency, len(self.counted_stems))
