@@ -60,6 +60,19 @@ def test_a_stack_learns_what_each_would_alone(architecture: str, tiny_bert: Path
         assert run.losses[-1] < run.losses[0]
 
 
+def test_a_stack_with_dropout_learns_the_same_again(tiny_bert: Path) -> None:
+    import side_by_side
+    from stacked.training import Training
+
+    corpus = micol.Corpus.from_records(world.documents(60))
+    settings = resolve("bi", "PAP", "paper", {**GIVEN, "dropout": True, "attention_dropout": True})
+    encoder = side_by_side.Rememberer.load(tiny_bert, settings.max_tokens)
+    runs = [side_by_side.prepared(corpus, encoder, settings) for _ in range(2)]
+    for run in runs:
+        Training(encoder, [run]).fit()
+    assert runs[0].losses == runs[1].losses
+
+
 def test_what_is_not_the_papers_recipe_is_not_stacked(tiny_bert: Path, tiny_roberta: Path) -> None:
     import side_by_side
     from stacked.training import Training

@@ -133,6 +133,7 @@ class Training:
 
     def fit(self) -> None:
         """Trains all runs and leaves each with the weights of its best checkpoint."""
+        torch.manual_seed(self.settings.seed)  # of the dropout; all else comes from each run's own seed
         every = max(1, math.ceil(self.steps / self.settings.checkpoints))
         lowest = np.full(len(self.runs), np.inf)
         best = self.stack.row.detach().clone()
