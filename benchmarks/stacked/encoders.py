@@ -84,10 +84,10 @@ class Stack:
         self.row = torch.empty(len(heads), size, device=encoder.device)
         self.gradient = torch.empty_like(self.row)
         self.weights = views(self.row, shapes)
+        # A weight with a history would be joined to what no recording may touch.
+        own_heads = [head.detach() for head in heads if head is not None]
         for name, weight in self.weights.items():
-            # A weight with a history would be joined to what no recording may touch.
-            own = [head.detach() for head in heads if head is not None]
-            weight.copy_(torch.stack(own) if name == HEAD else begin[name]).requires_grad_()
+            weight.copy_(torch.stack(own_heads) if name == HEAD else begin[name]).requires_grad_()
         self.embed: Callable[..., torch.Tensor] = self.embedded
         self.project: Callable[..., list[torch.Tensor]] = self.for_attention
         self.rest: Callable[..., torch.Tensor] = self.rest_of_layer

@@ -35,7 +35,7 @@ class Share:
 
     def times_usual(self, hits: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """The share of each label as a multiple of what is usual, nearer to one the less is known of it."""
-        if not self.usual or np.isinf(self.prior):
+        if np.isinf(self.prior):
             return np.ones(len(documents))
         shrunk: np.ndarray = (hits + self.prior * self.usual) / (documents + self.prior)
         return shrunk / self.usual
