@@ -34,9 +34,6 @@ def serve(folder: Path, options: Options, port: int, corpus: Callable[[], Corpus
         timeout_graceful_shutdown=int(options.limits.seconds) + 5,
         ws="none",
     )
-    say(f"micol: {service.name}, {len(service.state.labels):,} labels, at {address(listener)}")
-    if service.changes.kind == "off":
-        say(f"micol: {service.changes.why_off}")
     server = uvicorn.Server(config)
 
     def stop(number: int, frame: object) -> None:
@@ -45,6 +42,10 @@ def serve(folder: Path, options: Options, port: int, corpus: Callable[[], Corpus
     for wanted in (signal.SIGTERM, signal.SIGINT):
         # uvicorn acts on these itself once it runs, then raises them again: being told to stop is no failure.
         signal.signal(wanted, stop)
+    # Said only now: whoever has read this may tell it to stop.
+    say(f"micol: {service.name}, {len(service.state.labels):,} labels, at {address(listener)}")
+    if service.changes.kind == "off":
+        say(f"micol: {service.changes.why_off}")
     # What was loaded stays: the collector need not look through a million objects while requests wait.
     gc.collect()
     gc.freeze()
