@@ -152,6 +152,7 @@ def measured() -> dict[str, list[str]]:
         ("development", "classifier", "--table", "--output", development),
         ("best", "best", "--table"),
         ("path_choice", "path_choice"),
+        ("poorer", "poorer", "--table"),
     ):
         command = [sys.executable, str(ROOT / f"benchmarks/{program}.py"), *options]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -161,7 +162,7 @@ def measured() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("page", "programs"),
-    [("results", ["classifier", "development"]), ("best", ["best", "classifier", "path_choice"])],
+    [("results", ["classifier", "development"]), ("best", ["best", "classifier", "path_choice", "poorer"])],
 )
 def test_numbers_in_tables_are_those_that_were_measured(
     page: str, programs: list[str], measured: dict[str, list[str]]
@@ -173,6 +174,15 @@ def test_numbers_in_tables_are_those_that_were_measured(
     assert len(rows) > 20
     for row in rows:
         assert row in printed, f"docs/{page}.md: not what was measured: {row}"
+
+
+def test_where_data_are_poorer_is_what_was_measured(measured: dict[str, list[str]]) -> None:
+    printed = "\n".join(measured["poorer"])
+    assert printed in (ROOT / "benchmarks/results/poorer.md").read_text(encoding="utf-8")
+    at_a_glance, _, hierarchy = printed.split("\n\n")
+    page = (ROOT / "docs/best.md").read_text(encoding="utf-8")
+    assert at_a_glance in page
+    assert hierarchy in page
 
 
 def test_the_first_numbers_of_the_readme_are_those_that_were_measured(measured: dict[str, list[str]]) -> None:

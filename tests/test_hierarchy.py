@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import micol
 import world
 from micol.evidence.facts import mention_worth
-from micol.evidence.fusion import learn, logistic
+from micol.evidence.fusion import ROUGH, learn, logistic
 from micol.evidence.gather import FEATURES, Gathered
 from micol.evidence.hierarchy import depths, parents_then, specificity
 from micol.records import Label
@@ -124,6 +124,36 @@ def test_what_is_named_below_counts_only_where_depth_does_not() -> None:
         assert weights[depth + below - counted] == 0
         told = "".join(learn(found).told())
         assert f"place in the hierarchy ({FEATURES[counted]} +" in told
+
+
+def test_what_the_user_says_of_the_hierarchy_is_not_put_to_the_test() -> None:
+    for preference in (1, -1):
+        found = evidence(preference, preference)
+        # A little is named below those that meaning puts last.
+        found.values[:, FEATURES.index("below")] = 0.05 * (found.values[:, FEATURES.index("name")] < 0)
+        general = learn(found, hierarchy="general")
+        assert (general.weight("depth"), general.weight("below")) == (0, ROUGH["below"])
+        assert "below" not in general.rejected
+        special = learn(found, hierarchy="special")
+        assert special.weight("below") == 0
+        assert special.weight("depth") > 0 or "depth" in special.rejected
+    assert "below" in learn(found).rejected
+
+
+def test_the_setting_reaches_the_model(tiny_bert: Path) -> None:
+    corpus = micol.Corpus.from_records(world.documents(120))
+    labels = micol.LabelSpace.from_labels(
+        Label(label["id"], tuple(label["names"]), parents=tuple(label.get("parents", ())))
+        for label in world.label_records()
+    )
+    for said, counted, other in (("general", "below", "depth"), ("special", "depth", "below")):
+        model = micol.train(corpus, labels, "PAP", base=str(tiny_bert), pairs=64, hierarchy=said)
+        assert model.config["settings"]["hierarchy"] == said
+        assert model.fused
+        assert model.fused.fusion.weight(other) == 0
+        assert counted in "".join(model.config["report"])
+    with pytest.raises(micol.MicolError, match="hierarchy must be one of auto, special, general, got 'deep'"):
+        micol.train(corpus, labels, "PAP", base=str(tiny_bert), hierarchy="deep")
 
 
 def test_parents_are_those_that_training_saw() -> None:

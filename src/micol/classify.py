@@ -89,7 +89,7 @@ class Classifier:
             config["reader"] = {"max_tokens": reader.encoder.max_tokens}
             reader.encoder.settle()
         memory = Memory.of(corpus, labels, ranker, names, vectors, settings.memory, settings.seed)
-        fused = Fused.learned(memory, ranker, names, vectors, settings.seed, reader)
+        fused = Fused.learned(memory, ranker, names, vectors, settings, reader)
         config["evidence"] = fused.fusion.as_dict()
         classifier = cls(labels, ranker, vectors, config, names, lambda: memory, reader)
         classifier.fused = fused

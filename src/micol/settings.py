@@ -9,12 +9,13 @@ from typing import Any
 from micol.errors import UsageError
 
 ARCHITECTURES = ("bi", "cross")
-# The path that is chosen without labels.
+# What is chosen without labels: the path, and what the hierarchy says.
 AUTO = "auto"
 CHOICES = {
     "architecture": ARCHITECTURES,
     "pooling": ("auto", "cls", "mean"),
     "sampling": ("uniform", "node-first", "rarity"),
+    "hierarchy": (AUTO, "special", "general"),
     "teacher": ("none", "bi"),
 }
 POSITIVE = (
@@ -72,6 +73,8 @@ class Settings:
     evidence: bool = False
     # Documents kept with the model for that, drawn from those that it was trained on.
     memory: int = 50_000
+    # Whether documents have the general labels above their special ones, too; auto: found out.
+    hierarchy: str = AUTO
     seed: int = 0
 
     def __post_init__(self) -> None:

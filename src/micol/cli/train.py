@@ -47,6 +47,7 @@ HELP = {
     "dense_top": "Candidates a document gets by vector, when a bi-encoder tags; 0: none.",
     "evidence": "Fuse the encoder's score with what the text names and what similar and linked documents do.",
     "memory": "Documents remembered, with their vectors, to look for similar and linked ones.",
+    "hierarchy": "Whether documents have their special labels alone or the general ones above, too.",
     "seed": "Decides pairs, order and initial weights.",
 }
 

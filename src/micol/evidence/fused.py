@@ -16,6 +16,7 @@ from micol.labels import LabelSpace
 from micol.progress import track
 from micol.ranking import Ranking
 from micol.records import Document
+from micol.settings import Settings
 
 if TYPE_CHECKING:
     from micol.rank.bi_encoder import BiEncoder
@@ -42,13 +43,14 @@ class Fused:
         encoder: BiEncoder,
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
-        seed: int,
+        settings: Settings,
         cross: CrossEncoder | None = None,
     ) -> Fused:
         """Learns from what is remembered how to weigh the evidence for the labels that training knows."""
         side = LabelSide.of(memory, memory.labels, name_vectors, text_vectors)
         reader = reader_of(cross, memory.labels, memory)
-        return cls(memory, side, learn(practice(memory, side, encoder, seed, reader)), reader)
+        evidence = practice(memory, side, encoder, settings.seed, reader)
+        return cls(memory, side, learn(evidence, hierarchy=settings.hierarchy), reader)
 
     def gather(
         self,

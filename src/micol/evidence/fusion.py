@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from micol.evidence.gather import FEATURES, SOURCES, TOGETHER, Gathered, sources_among
+from micol.settings import AUTO
 
 # Settled on development sets, on none of which results are reported: benchmarks/settle.py.
 ROUGH = {
@@ -109,12 +110,12 @@ class Fusion:
         return cls(weights, stored["intercept"], stored["slope"], stored["shift"], tuple(stored["rejected"]))
 
 
-def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
+def learn(practice: Gathered, without: Sequence[str] = (), hierarchy: str = AUTO) -> Fusion:
     """Weights and calibration from the evidence about unlabelled documents.
 
-    `without` names sources to leave out, for ablations.
+    `without` names sources to leave out, for ablations; `hierarchy` is the setting of that name.
     """
-    features, place = practice.features, place_left_out(practice)
+    features, place = practice.features, place_left_out(practice, hierarchy)
     at_odds = [
         source
         for source in sources_among(features)
@@ -128,6 +129,8 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
     # What is silent here, such as depth among labels without a hierarchy, has no weight.
     used = np.array([name not in left_out for name in features]) & practice.values.any(axis=0)
     rejected = list(at_odds)
+    # What the user knows is not put to the test.
+    to_prove = [name for name in SPEAKS_FOR if name != "below" or hierarchy == AUTO]
     while True:
         columns = np.flatnonzero(used)
         found = logistic(
@@ -137,7 +140,7 @@ def learn(practice: Gathered, without: Sequence[str] = ()) -> Fusion:
             towards=rough[columns] * scale[columns],
         )
         against = columns[found[:-1] < 0]
-        worst = [column for column in against if features[column] in SPEAKS_FOR]
+        worst = [column for column in against if features[column] in to_prove]
         if not worst:
             break
         rejected += [features[column] for column in worst]
@@ -185,9 +188,10 @@ def above_lowest(gathered: Gathered, scores: np.ndarray) -> np.ndarray:
     return above
 
 
-def place_left_out(practice: Gathered) -> str:
+def place_left_out(practice: Gathered, hierarchy: str = AUTO) -> str:
     """Which of the two places in the hierarchy does not count."""
-    return "below" if prefers_special(practice) else "depth"
+    special = prefers_special(practice) if hierarchy == AUTO else hierarchy == "special"
+    return "below" if special else "depth"
 
 
 def prefers_special(practice: Gathered) -> bool:
