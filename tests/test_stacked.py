@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -32,15 +33,19 @@ def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["bi", "cross"])
-def test_a_stack_learns_what_each_would_alone(architecture: str, tiny_bert: Path, labels_file: Path) -> None:
+def test_a_stack_learns_what_each_would_alone(
+    architecture: str, tiny_bert: Path, labels_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import side_by_side
-    from stacked.training import Training
+    from stacked import training as stacked
 
+    # Alone, a run has its batches in another order.
+    monkeypatch.setattr(stacked, "alike_in_size", lambda orders, examples: np.stack(orders, axis=1))
     corpus, labels = micol.Corpus.from_records(world.documents(240)), LabelSpace.read(labels_file)
     settings = [resolve(architecture, path, "paper", {**GIVEN, "seed": seed}) for path, seed in RUNS]
     encoder = side_by_side.Rememberer.load(tiny_bert, settings[0].max_tokens)
     runs = [side_by_side.prepared(corpus, encoder, one) for one in settings]
-    training = Training(encoder, runs)
+    training = stacked.Training(encoder, runs)
     assert all(weight.is_leaf for weight in training.stack.weights.values())
     training.fit()
     for (path, seed), run in zip(RUNS, runs, strict=True):
@@ -58,6 +63,27 @@ def test_a_stack_learns_what_each_would_alone(architecture: str, tiny_bert: Path
         if architecture == "cross":
             torch.testing.assert_close(together.head.weight, alone.ranker.head.weight, rtol=1e-3, atol=1e-4)
         assert run.losses[-1] < run.losses[0]
+
+
+def test_batches_of_a_step_are_alike_in_size() -> None:
+    from stacked.batches import NONE, Sequences
+    from stacked.training import alike_in_size
+
+    generator = np.random.default_rng(0)
+    orders = [generator.permutation(200).reshape(50, 4) for _ in range(3)]
+    orders[1][-1, 2:] = NONE
+    sizes = generator.integers(3, 500, (3, 200))
+    none = torch.zeros(0)
+    examples = Sequences(none, none, none, torch.zeros(3, 200, 2), none, none, none, sizes)
+    ordered = alike_in_size(orders, examples)
+    expected = [
+        sorted((sum(sizes[run][n] if n != NONE else 4 for n in batch), tuple(batch)) for batch in order)
+        for run, order in enumerate(orders)
+    ]
+    assert (ordered[:, 0] == orders[0]).all()
+    for batches in zip(*expected, strict=True):
+        at = [tuple(batch) for batch in orders[0]].index(batches[0][1])
+        assert [tuple(batch) for batch in ordered[at]] == [batch for _, batch in batches]
 
 
 def test_a_stack_with_dropout_learns_the_same_again(tiny_bert: Path) -> None:

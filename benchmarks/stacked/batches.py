@@ -58,11 +58,10 @@ class Sequences:
         )  # fmt: skip
         return cls(*(torch.from_numpy(array).to(device) for array in arrays), sizes.sum(axis=2))
 
-    def tokens_of(self, numbers: np.ndarray) -> int:
-        """The most tokens that a run has in a batch of examples [M, B]; one that is NONE takes two a text."""
-        sizes = np.take_along_axis(self.sizes, np.maximum(numbers, 0), axis=1)
-        absent = 2 * self.firsts.shape[2]
-        return int(np.where(numbers == NONE, absent, sizes).sum(axis=1).max())
+    def sizes_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The tokens of batches of examples [..., M, B]; an example that is NONE takes two a text."""
+        sizes = self.sizes[np.arange(len(self.sizes))[:, None], np.maximum(numbers, 0)]
+        return np.where(numbers == NONE, 2 * self.firsts.shape[2], sizes).sum(axis=-1)
 
 
 @dataclass(frozen=True)

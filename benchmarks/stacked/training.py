@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +52,11 @@ class Training:
             for part in ("train", "validation")
         )
         self.steps = runs[0].steps
-        self.order = np.stack([training_order(run) for run in runs], axis=1)  # [steps, M, B]
+        epochs = [
+            alike_in_size(order, self.train)
+            for order in zip(*(training_order(run) for run in runs), strict=True)
+        ]
+        self.order = np.concatenate(epochs)  # [steps, M, B]
         self.orders = torch.from_numpy(self.order).to(encoder.device)
         self.step = torch.zeros(1, dtype=torch.int64, device=encoder.device)
         row = self.stack.row
@@ -81,8 +85,7 @@ class Training:
             )  # fmt: skip
 
     def play_step(self, number: int) -> None:
-        wanted = self.train.tokens_of(self.order[number])
-        tokens = math.ceil(wanted / TRAINED_TOKENS) * TRAINED_TOKENS
+        tokens = rounded_up(self.train.sizes_of(self.order[number]).max(), TRAINED_TOKENS)
         if self.device.type != "cuda":
             self.run_step(tokens)
             return
@@ -117,13 +120,13 @@ class Training:
         total = torch.zeros(len(self.runs), device=self.device)
         orders = [run.validation.order(0, size, run.settings.seed) for run in self.runs]
         at_once = size * max(1, EVALUATED_TOGETHER // size)
-        padded = math.ceil(max(map(len, orders)) / at_once) * at_once
+        padded = rounded_up(max(map(len, orders)), at_once)
         order = np.stack([filled_up(numbers, padded) for numbers in orders])
         self.stack.dropout.eval()
         with torch.no_grad():
             for at in range(0, padded, at_once):
                 numbers = order[:, at : at + at_once]
-                tokens = math.ceil(self.validation.tokens_of(numbers) / EVALUATED_TOKENS) * EVALUATED_TOKENS
+                tokens = rounded_up(self.validation.sizes_of(numbers).max(), EVALUATED_TOKENS)
                 some = torch.from_numpy(numbers).to(self.device)
                 total += self.stack.losses(
                     self.validation, some, tokens, size, self.settings.temperature
@@ -174,12 +177,28 @@ def adam(
     row.sub_(rate * mean / (variance.sqrt() / correction + EPSILON))
 
 
-def training_order(run: Run) -> np.ndarray:
-    """[steps, B]: the examples of every step, NONE where the last batch of an epoch is short."""
+def training_order(run: Run) -> Iterator[np.ndarray]:
+    """[batches, B] for every epoch: the examples, NONE where the last batch is short."""
     size = run.settings.batch_size
-    a_epoch = math.ceil(len(run.train) / size) * size
-    orders = (run.train.order(epoch, size, run.settings.seed) for epoch in range(run.settings.epochs))
-    return np.concatenate([filled_up(order, a_epoch).reshape(-1, size) for order in orders])
+    an_epoch = rounded_up(len(run.train), size)
+    for epoch in range(run.settings.epochs):
+        yield filled_up(run.train.order(epoch, size, run.settings.seed), an_epoch).reshape(-1, size)
+
+
+def alike_in_size(orders: Sequence[np.ndarray], examples: Sequences) -> np.ndarray:
+    """An epoch's batches [batches, M, B], those of a step as alike in size as can be: all take the largest's.
+
+    The first run's stay where they are, the n-th largest of each other run comes where its n-th largest is.
+    Every run has the batches that it would have alone, in an order as random as the first one's.
+    """
+    order = np.stack(orders, axis=1)
+    ranks = examples.sizes_of(order).argsort(axis=0, kind="stable")
+    places = ranks[:, 0].argsort()
+    return np.take_along_axis(order, ranks[places][..., None], axis=0)
+
+
+def rounded_up(number: int, step: int) -> int:
+    return math.ceil(number / step) * step
 
 
 def filled_up(numbers: np.ndarray, size: int) -> np.ndarray:
