@@ -19,7 +19,7 @@ from stacked.encoders import Stack, views
 
 BETAS, EPSILON, MOST_NORM = (0.9, 0.999), 1e-8, 1.0
 # Sizes of batches are rounded up to these, as each has a recording of its own.
-TRAINED_TOKENS, EVALUATED_TOKENS = 256, 4_096
+TRAINED_TOKENS, EVALUATED_TOKENS = 128, 4_096
 EVALUATED_TOGETHER = 64
 
 
