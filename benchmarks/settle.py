@@ -2,6 +2,7 @@
 
     python benchmarks/development_sets.py -o DEV --mesh LABELS --gcloud FOLDER
     python benchmarks/settle.py DEV/wordnet DEV/meshnotes DEV/foldoc DEV/gcloud [--base FOLDER]
+    python benchmarks/settle.py DEV/wordnet DEV/meshnotes DEV/foldoc DEV/gcloud --poorer
 
 The weights begin as published for the plain fused sum (rarity of the name 2.5, in the title 1.5, count 0.5),
 at one for all other evidence, and at minus one for what can only speak against a label. One at a time, or all
@@ -11,7 +12,8 @@ of rarity is the unit of all others and stays. As the end depends on the order o
 orders are tried, as many at a time as there are processors; of their ends that is kept from which the best
 weights are learned, by the same mean. A weight that is other than the one in use is put back where what is
 learned gains by that. Vectors are those of the untrained encoder. The evidence of each set is kept beside its
-documents, so that a second run begins at once.
+documents, so that a second run begins at once. With --poorer, that last step is checked on what it was not
+made for: the same sets, with one kind of knowledge after the other taken away (see `poorer`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -35,8 +37,10 @@ from micol.evidence.gather import TOGETHER, Gathered
 from micol.files import replacing
 from micol.predictions import Predictions
 from micol.progress import say, track
+from poorer import WAYS, remembering
 
 RESULTS = Path(__file__).parent / "results" / "settle.jsonl"
+POORER_RESULTS = RESULTS.with_name("settle_poorer.jsonl")
 PUBLISHED = {"named_rarity": 2.5, "in_title": 1.5, "count": 0.5}
 SPEAK_AGAINST = ("nested", "miswritten", "seldom_titled")
 IN_USE = {name: weight for name, weight in fusion.ROUGH.items() if name != TOGETHER}
@@ -87,28 +91,35 @@ def evidence_of(folder: Path, base: str | None) -> Evidence:
     kept = folder / "evidence.npz"
     if not kept.exists():
         say(f"gathering the evidence of {folder}")
+        found = gathered(data, untrained(data, base))
+        parts = ("keys", "values", "documents")
+        arrays = {
+            f"{name}_{part}": getattr(getattr(found, name), part)
+            for name in ("tested", "practice")
+            for part in parts
+        }
         with replacing(kept) as path, path.open("wb") as file:
-            np.savez(file, **gathered(data, base))
+            np.savez(file, **arrays)
     with np.load(kept) as stored:
         tested, practice = (as_gathered(stored, name, len(data.labels)) for name in ("tested", "practice"))
     return Evidence(data, tested, practice)
 
 
-def gathered(data: Data, base: str | None) -> dict[str, Any]:
+def untrained(data: Data, base: str | None) -> Any:
     import micol
+
+    return micol.train(data.train, data.labels, base=base, init_only=True).ranker
+
+
+def gathered(data: Data, ranker: Any) -> Evidence:
     from micol.classify import Classifier
     from micol.evidence.fused import practice
     from micol.settings import resolve
 
-    untrained = micol.train(data.train, data.labels, base=base, init_only=True)
-    settings = resolve("bi", "auto", "best", {})
-    model = Classifier.build(data.labels, untrained.ranker, settings, {}, data.train)
-    found = {
-        "tested": model.fused.gather(list(data.test), model.ranker),
-        "practice": practice(model.fused.memory, model.fused.side, model.ranker, 0),
-    }
-    parts = ("keys", "values", "documents")
-    return {f"{name}_{part}": getattr(evidence, part) for name, evidence in found.items() for part in parts}
+    model = Classifier.build(data.labels, ranker, resolve("bi", "auto", "best", {}), {}, data.train)
+    assert model.fused
+    tested = model.fused.gather(list(data.test), ranker)
+    return Evidence(data, tested, practice(model.fused.memory, model.fused.side, ranker, 0))
 
 
 def as_gathered(stored: Mapping[str, Any], name: str, labels: int) -> Gathered:
@@ -146,6 +157,12 @@ def settled(folders: Sequence[Path], order: int) -> dict[str, Any]:
     return {"order": order, "mean": round(best, 4), "learned": round(learned, 5), "rough": rough}
 
 
+def best_end(ends: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
+    """The weights from which the best are learned."""
+    rough: Mapping[str, float] = max(ends, key=lambda end: end["learned"])["rough"]
+    return rough
+
+
 def put_back(sets: Sequence[Evidence], rough: Mapping[str, float]) -> Mapping[str, float]:
     """With the weights in use for those by whose return what is learned gains, the most by first."""
     best = mean_aim(sets, rough, learned=True)
@@ -157,6 +174,20 @@ def put_back(sets: Sequence[Evidence], rough: Mapping[str, float]) -> Mapping[st
         rough, best = changed[int(np.argmax(found))], max(found)
 
 
+def checked_where_poorer(
+    folders: Sequence[Path], base: str | None, weights: Mapping[str, Mapping[str, float]]
+) -> Iterator[dict[str, Any]]:
+    """What is learned from each of the weights, on each development set made poorer in each way."""
+    for folder in folders:
+        data = Data.read(folder)
+        ranker = remembering(untrained(data, base))
+        for way, taken_away in WAYS.items():
+            case = gathered(taken_away(data), ranker)
+            means = {told: round(mean_aim([case], rough, learned=True), 5) for told, rough in weights.items()}
+            say(f"{data.name}, {way}: {means}")
+            yield {"data": data.name, "way": way, **means}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -164,12 +195,20 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="+")
     parser.add_argument("--base")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--poorer", action="store_true", help="only check what was put back")
     options = parser.parse_args()
+    if options.poorer:
+        *ends, _, last = map(json.loads, options.output.read_text(encoding="utf-8").splitlines())
+        weights = {"end": best_end(ends), "put back": last["rough"]}
+        with replacing(POORER_RESULTS) as path, path.open("w", encoding="utf-8") as file:
+            for row in checked_where_poorer(options.data, options.base, weights):
+                file.write(json.dumps(row) + "\n")
+        return
     sets = [evidence_of(folder, options.base) for folder in options.data]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         ends = pool.map(partial(settled, options.data), range(ORDERS))
         rows = list(track(ends, "settling", total=ORDERS, unit="orders"))
-    best = put_back(sets, max(rows, key=lambda row: row["learned"])["rough"])
+    best = put_back(sets, best_end(rows))
     for told, rough in (("beginning", beginning()), ("settled", best)):
         rows.append(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -50,6 +51,19 @@ def labels_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def docs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_lines(tmp_path_factory.mktemp("world") / "docs.jsonl", world.documents(240))
+
+
+@pytest.fixture(scope="session")
+def data_folder(tmp_path_factory: pytest.TempPathFactory, docs_file: Path, labels_file: Path) -> Path:
+    """Documents, labels and the ids of the test documents, laid out as benchmarks read them."""
+    folder = tmp_path_factory.mktemp("world") / "small"
+    folder.mkdir()
+    for source in (docs_file, labels_file):
+        (folder / f"{source.name}.gz").write_bytes(gzip.compress(source.read_bytes()))
+    lines = docs_file.read_text(encoding="utf-8").splitlines()
+    ids = [json.loads(line)["id"] for line in lines[:40]]
+    (folder / "test_ids.txt").write_text("\n".join(ids), encoding="utf-8")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -222,3 +222,28 @@ def test_the_weights_in_use_are_those_that_were_settled() -> None:
         for name, scores in found["scores"].items():
             shown = " | ".join(f"{score:.3f}" for score in scores.values())
             assert f"| {name} | {told} | {shown} |" in page
+
+
+def test_what_putting_back_is_worth_where_data_are_poorer_is_what_was_measured() -> None:
+    results = (ROOT / "benchmarks/results/settle_poorer.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [row for row in map(json.loads, results) if row["way"] != "as it is"]
+    with_it, without = (sum(row[told] for row in cases) / len(cases) for told in ("put back", "end"))
+    higher = sum(row["put back"] > row["end"] for row in cases)
+    lower = sum(row["put back"] < row["end"] for row in cases)
+    page = (ROOT / "docs/best.md").read_text(encoding="utf-8")
+    means = f"is {with_it:.4f} with it and {without:.4f} without".replace("0.", ".")
+    assert f"{means}, higher in {higher} of the {len(cases)} cases and lower in {lower} " in page
+
+
+def test_weights_are_checked_where_data_are_poorer(
+    data_folder: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import settle
+
+    monkeypatch.setattr(settle, "WAYS", {way: settle.WAYS[way] for way in ("as it is", "poorest")})
+    monkeypatch.setattr(settle.fusion, "ROUGH", dict(settle.fusion.ROUGH))
+    # Nothing but the meaning of a random encoder counts.
+    weights = {"end": dict.fromkeys(settle.IN_USE, 0.0) | {"name": 1.0}, "put back": settle.IN_USE}
+    rows = list(settle.checked_where_poorer([data_folder], str(tiny_bert), weights))
+    assert [(row["data"], row["way"]) for row in rows] == [("small", "as it is"), ("small", "poorest")]
+    assert all(row["end"] < row["put back"] <= 1 for row in rows)

@@ -67,18 +67,11 @@ def test_only_what_is_named_is_taken_away(whole: Any, monkeypatch: pytest.Monkey
 
 
 def test_a_text_is_read_once_and_rows_are_tabled(
-    tmp_path: Path, docs_file: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data_folder: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import poorer
-    from development import common
     from micol.rank.bi_encoder import BiEncoder
 
-    folder = tmp_path / "small"
-    folder.mkdir()
-    records = [json.loads(line) for line in docs_file.read_text().splitlines()]
-    common.write_lines(folder / "docs.jsonl.gz", records)
-    common.write_lines(folder / "labels.jsonl.gz", world.label_records())
-    (folder / "test_ids.txt").write_text("\n".join(record["id"] for record in records[:40]))
     output, ways = tmp_path / "rows.jsonl", ["as it is", "no metadata"]
     read: list[str] = []
     vectors = BiEncoder.vectors
@@ -88,10 +81,10 @@ def test_a_text_is_read_once_and_rows_are_tabled(
         return vectors(encoder, texts, what)
 
     monkeypatch.setattr(BiEncoder, "vectors", counted)
-    arguments = ["x", str(folder), "--base", str(tiny_bert), "--output", str(output), "--ways", *ways]
+    arguments = ["x", str(data_folder), "--base", str(tiny_bert), "--output", str(output), "--ways", *ways]
     monkeypatch.setattr(sys, "argv", arguments)
     poorer.main()
-    texts = micol.Corpus.from_records(records).texts()
+    texts = micol.Corpus.from_records(world.documents(240)).texts()
     assert [read.count(text) for text in texts] == [1] * len(texts)
     monkeypatch.setattr(sys, "argv", [*arguments, "--hierarchy"])
     poorer.main()

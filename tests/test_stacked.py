@@ -118,23 +118,17 @@ def test_what_is_not_the_papers_recipe_is_not_stacked(tiny_bert: Path, tiny_robe
 
 
 def test_rows_are_written_once(
-    tmp_path: Path, docs_file: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data_folder: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import side_by_side
-    from development import common
 
     def short(*settings: Any) -> Any:
         return resolve(*settings[:-1], {**GIVEN, **settings[-1]})
 
     monkeypatch.setattr(side_by_side, "resolve", short)
-    folder = tmp_path / "small"
-    folder.mkdir()
-    records = [json.loads(line) for line in docs_file.read_text().splitlines()]
-    common.write_lines(folder / "docs.jsonl.gz", records)
-    common.write_lines(folder / "labels.jsonl.gz", world.label_records())
-    (folder / "test_ids.txt").write_text("\n".join(record["id"] for record in records[:40]))
     output = tmp_path / "rows.jsonl"
-    arguments = f"x {folder} --architecture bi --seeds 0 1 --paths PAP --base {tiny_bert} --output {output}"
+    chosen = "--architecture bi --seeds 0 1 --paths PAP"
+    arguments = f"x {data_folder} {chosen} --base {tiny_bert} --output {output}"
     for _ in range(2):
         monkeypatch.setattr(sys, "argv", arguments.split())
         side_by_side.main()
