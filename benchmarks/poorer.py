@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 
 from best import EXACT_NAMES, SHOWN, Data
+from micol.settings import CHOICES
 
 RESULTS = Path(__file__).parent / "results" / "poorer.jsonl"
 TABLED = ("P@1", "NDCG@5", "PSP@1", "PSP@5")
 FUSED, LEXICAL, UNTRAINED = "fused", "lexical ranking", "untrained encoder"
 ABOVE = "above both on"
-SAID = ("auto", "special", "general")
+SAID = CHOICES["hierarchy"]
 FEW_LABELS, FEW_DOCUMENTS, SEED = 400, 1_000, 5
 
 
@@ -104,6 +105,12 @@ WAYS: dict[str, Callable[[Data], Data]] = {
     "titles alone": titles_alone,
     "poorest": lambda data: few_documents(no_metadata(flat(names_alone(data)))),
 }
+
+
+def untrained_encoder(data: Data, base: str | None) -> Any:
+    import micol
+
+    return micol.train(data.train, data.labels, base=base, init_only=True).ranker
 
 
 def remembering(encoder: Any) -> Any:
@@ -197,12 +204,9 @@ def main() -> None:
     if options.table:
         print(tables(options.output))
         return
-    import micol
-
     for folder in options.data:
         whole = Data.read(folder)
-        untrained = micol.train(whole.train, whole.labels, base=options.base, init_only=True)
-        encoder = remembering(untrained.ranker)
+        encoder = remembering(untrained_encoder(whole, options.base))
         for way in options.ways:
 
             def write(system: str, scores: dict[str, float], name: str = whole.name, way: str = way) -> None:

@@ -37,7 +37,7 @@ from micol.evidence.gather import TOGETHER, Gathered
 from micol.files import replacing
 from micol.predictions import Predictions
 from micol.progress import say, track
-from poorer import WAYS, remembering
+from poorer import WAYS, remembering, untrained_encoder
 
 RESULTS = Path(__file__).parent / "results" / "settle.jsonl"
 POORER_RESULTS = RESULTS.with_name("settle_poorer.jsonl")
@@ -91,7 +91,7 @@ def evidence_of(folder: Path, base: str | None) -> Evidence:
     kept = folder / "evidence.npz"
     if not kept.exists():
         say(f"gathering the evidence of {folder}")
-        found = gathered(data, untrained(data, base))
+        found = gathered(data, untrained_encoder(data, base))
         parts = ("keys", "values", "documents")
         arrays = {
             f"{name}_{part}": getattr(getattr(found, name), part)
@@ -103,12 +103,6 @@ def evidence_of(folder: Path, base: str | None) -> Evidence:
     with np.load(kept) as stored:
         tested, practice = (as_gathered(stored, name, len(data.labels)) for name in ("tested", "practice"))
     return Evidence(data, tested, practice)
-
-
-def untrained(data: Data, base: str | None) -> Any:
-    import micol
-
-    return micol.train(data.train, data.labels, base=base, init_only=True).ranker
 
 
 def gathered(data: Data, ranker: Any) -> Evidence:
@@ -180,7 +174,7 @@ def checked_where_poorer(
     """What is learned from each of the weights, on each development set made poorer in each way."""
     for folder in folders:
         data = Data.read(folder)
-        ranker = remembering(untrained(data, base))
+        ranker = remembering(untrained_encoder(data, base))
         for way, taken_away in WAYS.items():
             case = gathered(taken_away(data), ranker)
             means = {told: round(mean_aim([case], rough, learned=True), 5) for told, rough in weights.items()}

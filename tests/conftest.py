@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 import world
+from pages import ROOT
 
 if TYPE_CHECKING:
     from micol.benchmark.task import Task
@@ -31,6 +32,11 @@ if os.environ.get("CI"):
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
 
 
 @pytest.fixture(scope="session")

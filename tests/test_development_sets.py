@@ -11,10 +11,7 @@ import pytest
 
 from pages import ROOT
 
-
-@pytest.fixture(autouse=True)
-def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+pytestmark = pytest.mark.usefixtures("benchmarks_can_be_imported")
 
 
 ENTRY = """Point-to-Point Protocol

@@ -12,12 +12,8 @@ import pytest
 import micol
 import world
 from micol.labels import LabelSpace
-from pages import ROOT
 
-
-@pytest.fixture(autouse=True)
-def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+pytestmark = pytest.mark.usefixtures("benchmarks_can_be_imported")
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import micol
 import world
 from micol.labels import LabelSpace
 from micol.settings import resolve
-from pages import ROOT
 
 # The last batch of an epoch is short; without chance, as the two draw their dropout differently.
 GIVEN: dict[str, Any] = {
@@ -27,9 +26,7 @@ IN_VAIN = {"bi": ("key.bias",), "cross": ("key.bias", "layer.1.output.LayerNorm.
 RUNS = (("P->P", 0), ("PAP", 0), ("PAP", 1))
 
 
-@pytest.fixture(autouse=True)
-def benchmarks_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+pytestmark = pytest.mark.usefixtures("benchmarks_can_be_imported")
 
 
 @pytest.mark.parametrize("architecture", ["bi", "cross"])

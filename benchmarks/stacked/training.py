@@ -53,11 +53,12 @@ class Training:
         )
         self.steps = runs[0].steps
         epochs = [
-            alike_in_size(order, self.train)
-            for order in zip(*(training_order(run) for run in runs), strict=True)
+            alike_in_size(batches, self.train)
+            for batches in zip(*(training_order(run) for run in runs), strict=True)
         ]
-        self.order = np.concatenate(epochs)  # [steps, M, B]
-        self.orders = torch.from_numpy(self.order).to(encoder.device)
+        order = np.concatenate(epochs)  # [steps, M, B]
+        self.tokens = self.train.sizes_of(order).max(axis=1)
+        self.orders = torch.from_numpy(order).to(encoder.device)
         self.step = torch.zeros(1, dtype=torch.int64, device=encoder.device)
         row = self.stack.row
         self.mean, self.variance = torch.zeros_like(row), torch.zeros_like(row)
@@ -85,7 +86,7 @@ class Training:
             )  # fmt: skip
 
     def play_step(self, number: int) -> None:
-        tokens = rounded_up(self.train.sizes_of(self.order[number]).max(), TRAINED_TOKENS)
+        tokens = rounded_up(self.tokens[number], TRAINED_TOKENS)
         if self.device.type != "cuda":
             self.run_step(tokens)
             return
