@@ -4,7 +4,9 @@
 
 The same rows as `benchmarks/classifier.py DATA --recipes paper` writes, into the same file, on one GPU in a
 fraction of the time: runs with as many steps are trained as one stack (see `stacked`). `together` in a row
-says of how many. Runs that are in the results file already are left out.
+says of how many. Paths that draw the same pairs (where all documents have one venue, P(AV)P and PAP do) are
+trained once; `pairs_of` in the row of the second names the first. Runs that are in the results file already
+are left out.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import micol
 from classifier import KEY, RESULTS, DataSet, Run, scored
 from micol.classify import Classifier
 from micol.metapath import PAPER_PATHS
+from micol.pairs import Pairs
 from micol.progress import say
 from micol.rank.base import resolve_base
 from micol.rank.bi_encoder import BiEncoder
@@ -49,9 +52,9 @@ class Rememberer(Encoder):
         return [known[text, limit] for text in texts]
 
 
-def prepared(corpus: micol.Corpus, encoder: Encoder, settings: Settings) -> StackedRun:
+def prepared(corpus: micol.Corpus, encoder: Encoder, settings: Settings, pairs: Pairs) -> StackedRun:
     """The examples that `micol train --recipe paper` would train on."""
-    train, held = split(pairs_for(corpus, settings), settings)
+    train, held = split(pairs, settings)
     assert held is not None
     if settings.architecture == "bi":
         both = (pair_examples(encoder, corpus, pairs, settings) for pairs in (train, held))
@@ -76,9 +79,9 @@ def ranker_of(run: StackedRun, encoder: Encoder) -> BiEncoder | CrossEncoder:
 
 
 def measured(
-    data: DataSet, encoder: Encoder, runs: Sequence[tuple[Run, StackedRun]]
+    data: DataSet, encoder: Encoder, runs: Sequence[tuple[Sequence[Run], StackedRun]]
 ) -> Iterator[dict[str, Any]]:
-    """A row for each of the runs, which are trained together."""
+    """A row for each of the runs, which are trained together; those with the same pairs have one training."""
     started = time.perf_counter()
     Training(encoder, [run for _, run in runs]).fit()
     seconds = time.perf_counter() - started
@@ -86,8 +89,7 @@ def measured(
         settings = run.settings
         begun = time.perf_counter()
         model = Classifier.build(data.labels, ranker_of(run, encoder), settings, {}, data.train)
-        yield {
-            **dict(zip(KEY, told.key, strict=True)),
+        found = {
             "scores": scored(model, data),
             "pairs": len(run.train) + len(run.validation),
             "together": len(runs),
@@ -95,6 +97,9 @@ def measured(
             "tagging_seconds": round(time.perf_counter() - begun, 1),
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         }
+        for one in told:
+            first = {} if one is told[0] else {"pairs_of": told[0].path}
+            yield {**dict(zip(KEY, one.key, strict=True)), **found, **first}
 
 
 def main() -> None:
@@ -119,16 +124,20 @@ def main() -> None:
     limit = resolve(options.architecture, options.paths[0], "paper", {}).max_tokens
     encoder = Rememberer.load(resolve_base(options.base), limit)
     say(f"training on {encoder.device}")
-    waiting = []
+    waiting: dict[tuple[int, bytes, bytes], tuple[list[Run], StackedRun]] = {}
     for run in (run for run in wanted if run.key not in done):
         say(f"preparing {run.path}, seed {run.seed}")
         settings = resolve(run.architecture, run.path, "paper", {"seed": run.seed})
         try:
-            waiting.append((run, prepared(data.train, encoder, settings)))
+            pairs = pairs_for(data.train, settings)
+            drawn = (run.seed, pairs.anchor.tobytes(), pairs.positive.tobytes())
+            if drawn not in waiting:
+                waiting[drawn] = ([], prepared(data.train, encoder, settings, pairs))
+            waiting[drawn][0].append(run)
         except micol.MicolError as error:
             say(f"{run.path} is left out: {error}")
-    waiting.sort(key=lambda pair: pair[1].steps)
-    for _, together in groupby(waiting, key=lambda pair: pair[1].steps):
+    in_order = sorted(waiting.values(), key=lambda pair: pair[1].steps)
+    for _, together in groupby(in_order, key=lambda pair: pair[1].steps):
         for row in measured(data, encoder, list(together)):
             with options.output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")

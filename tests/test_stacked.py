@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ import torch
 import micol
 import world
 from micol.labels import LabelSpace
-from micol.settings import resolve
+from micol.pairs import Pairs
+from micol.settings import Settings, resolve
+from micol.training import pairs_for
 
 # The last batch of an epoch is short; without chance, as the two draw their dropout differently.
 GIVEN: dict[str, Any] = {
@@ -29,6 +33,12 @@ RUNS = (("P->P", 0), ("PAP", 0), ("PAP", 1))
 pytestmark = pytest.mark.usefixtures("benchmarks_can_be_imported")
 
 
+def prepared(corpus: micol.Corpus, encoder: Any, settings: Settings) -> Any:
+    import side_by_side
+
+    return side_by_side.prepared(corpus, encoder, settings, pairs_for(corpus, settings))
+
+
 @pytest.mark.parametrize("architecture", ["bi", "cross"])
 def test_a_stack_learns_what_each_would_alone(
     architecture: str, tiny_bert: Path, labels_file: Path, monkeypatch: pytest.MonkeyPatch
@@ -41,7 +51,7 @@ def test_a_stack_learns_what_each_would_alone(
     corpus, labels = micol.Corpus.from_records(world.documents(240)), LabelSpace.read(labels_file)
     settings = [resolve(architecture, path, "paper", {**GIVEN, "seed": seed}) for path, seed in RUNS]
     encoder = side_by_side.Rememberer.load(tiny_bert, settings[0].max_tokens)
-    runs = [side_by_side.prepared(corpus, encoder, one) for one in settings]
+    runs = [prepared(corpus, encoder, one) for one in settings]
     training = stacked.Training(encoder, runs)
     assert all(weight.is_leaf for weight in training.stack.weights.values())
     training.fit()
@@ -90,7 +100,7 @@ def test_a_stack_with_dropout_learns_the_same_again(tiny_bert: Path) -> None:
     corpus = micol.Corpus.from_records(world.documents(60))
     settings = resolve("bi", "PAP", "paper", {**GIVEN, "dropout": True, "attention_dropout": True})
     encoder = side_by_side.Rememberer.load(tiny_bert, settings.max_tokens)
-    runs = [side_by_side.prepared(corpus, encoder, settings) for _ in range(2)]
+    runs = [prepared(corpus, encoder, settings) for _ in range(2)]
     for run in runs:
         Training(encoder, [run]).fit()
     assert runs[0].losses == runs[1].losses
@@ -105,7 +115,7 @@ def test_what_is_not_the_papers_recipe_is_not_stacked(tiny_bert: Path, tiny_robe
         resolve("bi", "PAP", "paper", {**GIVEN, **more}) for more in ({}, {"warmup": 0.1}, {"batch_size": 4})
     )
     encoder = side_by_side.Rememberer.load(tiny_bert, plain.max_tokens)
-    runs = [side_by_side.prepared(corpus, encoder, settings) for settings in (plain, warm, other)]
+    runs = [prepared(corpus, encoder, settings) for settings in (plain, warm, other)]
     with pytest.raises(ValueError, match="no warm-up"):
         Training(encoder, runs[1:2])
     with pytest.raises(ValueError, match="one architecture, batch size"):
@@ -114,21 +124,46 @@ def test_what_is_not_the_papers_recipe_is_not_stacked(tiny_bert: Path, tiny_robe
         Training(side_by_side.Rememberer.load(tiny_roberta, plain.max_tokens), runs[:1])
 
 
-def test_rows_are_written_once(
+@pytest.fixture
+def rows_of(
     tmp_path: Path, data_folder: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], list[dict[str, Any]]]:
+    """Runs the benchmark, quickly, and returns all rows so far."""
+    import side_by_side
+
+    def short(*settings: Any) -> Settings:
+        return resolve(*settings[:-1], {**GIVEN, **settings[-1]})
+
+    def run(chosen: str) -> list[dict[str, Any]]:
+        output = tmp_path / "rows.jsonl"
+        arguments = f"x {data_folder} --architecture bi {chosen} --base {tiny_bert} --output {output}"
+        monkeypatch.setattr(sys, "argv", arguments.split())
+        side_by_side.main()
+        return [json.loads(line) for line in output.read_text().splitlines()]
+
+    monkeypatch.setattr(side_by_side, "resolve", short)
+    return run
+
+
+def test_rows_are_written_once(rows_of: Callable[[str], list[dict[str, Any]]]) -> None:
+    rows_of("--seeds 0 1 --paths PAP")
+    rows = rows_of("--seeds 0 1 --paths PAP")
+    assert [(row["path"], row["seed"], row["together"]) for row in rows] == [("PAP", 0, 2), ("PAP", 1, 2)]
+    assert all(0 < row["scores"]["P@1"] <= 1 for row in rows)
+
+
+def test_paths_with_the_same_pairs_are_trained_once(
+    rows_of: Callable[[str], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import side_by_side
 
-    def short(*settings: Any) -> Any:
-        return resolve(*settings[:-1], {**GIVEN, **settings[-1]})
+    def of_one_venue(corpus: micol.Corpus, settings: Settings) -> Pairs:
+        return pairs_for(corpus, replace(settings, path=settings.path.replace("(AV)", "A")))
 
-    monkeypatch.setattr(side_by_side, "resolve", short)
-    output = tmp_path / "rows.jsonl"
-    chosen = "--architecture bi --seeds 0 1 --paths PAP"
-    arguments = f"x {data_folder} {chosen} --base {tiny_bert} --output {output}"
-    for _ in range(2):
-        monkeypatch.setattr(sys, "argv", arguments.split())
-        side_by_side.main()
-    rows = [json.loads(line) for line in output.read_text().splitlines()]
-    assert [(row["path"], row["seed"], row["together"]) for row in rows] == [("PAP", 0, 2), ("PAP", 1, 2)]
-    assert all(0 < row["scores"]["P@1"] <= 1 for row in rows)
+    monkeypatch.setattr(side_by_side, "pairs_for", of_one_venue)
+    found = {(row["path"], row["seed"]): row for row in rows_of("--seeds 0 1 --paths PAP P(AV)P P->P")}
+    assert len(found) == 6
+    assert {row["together"] for row in found.values()} <= {2, 4}
+    for (path, seed), row in found.items():
+        assert row.get("pairs_of") == ("PAP" if path == "P(AV)P" else None)
+        assert path != "P(AV)P" or row["scores"] == found["PAP", seed]["scores"]

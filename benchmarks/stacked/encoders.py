@@ -106,11 +106,15 @@ class Stack:
         return self.dropout(out.to(self.kind))
 
     def for_attention(self, hidden: torch.Tensor, *weights: torch.Tensor) -> list[torch.Tensor]:
-        """[M * T, heads, dim] for each of the given weights and biases, by one matrix product."""
+        """[M * T, heads, dim] for each of the given weights and biases.
+
+        Each by a product of its own: attention copies what lies between others, forward and backward.
+        """
         count = len(weights) // 2
-        both = (torch.cat(some, dim=1) for some in (weights[:count], weights[count:]))
-        out = projected(hidden, *both).flatten(0, 1).unflatten(1, (count, self.heads, -1))
-        return list(out.unbind(1))
+        return [
+            projected(hidden, weight, bias).flatten(0, 1).unflatten(1, (self.heads, -1))
+            for weight, bias in zip(weights[:count], weights[count:], strict=True)
+        ]
 
     def rest_of_layer(
         self, attended: torch.Tensor, hidden: torch.Tensor, *weights: torch.Tensor
