@@ -82,7 +82,6 @@ class Stack:
         size = sum(shape.numel() for shape in shapes.values())
         # All weights lie in one row a run, so that one kernel updates them.
         self.row = torch.empty(len(heads), size, device=encoder.device)
-        self.gradient = torch.empty_like(self.row)
         self.weights = views(self.row, shapes)
         # A weight with a history would be joined to what no recording may touch.
         own_heads = [head.detach() for head in heads if head is not None]

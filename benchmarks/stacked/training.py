@@ -74,14 +74,15 @@ class Training:
         loss = summed / (numbers != NONE).sum(1)
         gradients = torch.autograd.grad(loss.sum(), list(self.stack.weights.values()))
         with torch.no_grad():
-            torch.cat([gradient.flatten(1) for gradient in gradients], dim=1, out=self.stack.gradient)
+            # Half of all weights are those of the words: they are not copied to stand beside the others.
+            words, *others = (gradient.flatten(1) for gradient in gradients)
             self.losses.index_copy_(0, self.step, loss[None])
             self.step += 1
             done = self.step.double()
             rate = self.settings.learning_rate * (1 - (done - 1) / self.steps)
             correction = [1 - beta**done for beta in BETAS]
             self.update(
-                self.stack.row, self.stack.gradient, self.mean, self.variance,
+                self.stack.row, (words, torch.cat(others, dim=1)), self.mean, self.variance,
                 (rate / correction[0]).float(), correction[1].sqrt().float(),
             )  # fmt: skip
 
@@ -164,18 +165,22 @@ class Training:
 
 def adam(
     row: torch.Tensor,
-    gradient: torch.Tensor,
+    gradients: Sequence[torch.Tensor],
     mean: torch.Tensor,
     variance: torch.Tensor,
     rate: torch.Tensor,
     correction: torch.Tensor,
 ) -> None:
-    """Adam with gradients clipped to a norm of one, for each run's row of weights."""
-    norm = gradient.norm(dim=1, keepdim=True)
-    gradient = gradient * (MOST_NORM / (norm + 1e-6)).clamp(max=1.0)
-    mean.lerp_(gradient, 1 - BETAS[0])
-    variance.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
-    row.sub_(rate * mean / (variance.sqrt() / correction + EPSILON))
+    """Adam with gradients clipped to a norm of one, for each run's row of weights; gradients lie in parts."""
+    norm = torch.stack([gradient.norm(dim=1) for gradient in gradients]).norm(dim=0)[:, None]
+    scale = (MOST_NORM / (norm + 1e-6)).clamp(max=1.0)
+    sizes = [gradient.shape[1] for gradient in gradients]
+    states = (state.split(sizes, dim=1) for state in (row, mean, variance))
+    for gradient, weights, first, second in zip(gradients, *states, strict=True):
+        clipped = gradient * scale
+        first.lerp_(clipped, 1 - BETAS[0])
+        second.mul_(BETAS[1]).addcmul_(clipped, clipped, value=1 - BETAS[1])
+        weights.sub_(rate * first / (second.sqrt() / correction + EPSILON))
 
 
 def training_order(run: Run) -> Iterator[np.ndarray]:
