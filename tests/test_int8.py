@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +23,47 @@ from micol.rank.packing import last_hidden_states
 shapes = st.tuples(st.integers(1, 5), st.integers(1, 140))
 seeds = st.integers(0, 2**32 - 1)
 scales = st.sampled_from([1e-3, 1.0, 50.0])
+
+# Prints whether a kernel had to be compiled, and in a second line checksums of what each makes of numbers.
+APPLY_KERNELS = """
+import zlib
+import numpy as np
+from micol.rank.int8.kernels import Norm, Outputs, activate, normalise, quantise, rescale, weigh
+
+generator = np.random.default_rng(0)
+
+def normal(*shape):
+    return generator.standard_normal(shape, dtype=np.float32)
+
+tokens, width = 40, 300
+shape = tokens, width
+sums = generator.integers(-9999, 9999, shape, dtype=np.int32)
+grid, state, scores, scales = normal(tokens, 2), normal(*shape), normal(*shape), normal(tokens)
+half_scores, half_scales = (normal(*shape).view(np.uint32) >> 16).astype(np.uint16), normal(tokens)
+values, half_values = normal(*shape), np.zeros(shape, np.uint16)
+outputs = Outputs(normal(width) / 1000, normal(width), normal(width))
+norm = Norm(normal(width), normal(width), np.float32(1e-3))
+grids = normal(3, tokens, 2)
+codes = np.zeros((3, *shape), np.int8)
+
+quantise(state, codes[0], grids[0])
+rescale(sums, grid, outputs, values)
+rescale(sums, grid, outputs, half_values)
+weigh(scores, scales)
+weigh(half_scores, half_scales)
+normalise(sums, grid, outputs, norm, state, codes[1], grids[1])
+activate(sums, grid, outputs, codes[2], grids[2])
+
+print(any(kernel.stats.cache_misses for kernel in (quantise, rescale, weigh, normalise, activate)))
+made = {
+    "quantise": (codes[0], grids[0]),
+    "rescale": (values, half_values),
+    "weigh": (scores, scales, half_scores, half_scales),
+    "normalise": (state, codes[1], grids[1]),
+    "activate": (codes[2], grids[2]),
+}
+print({name: [zlib.crc32(array) for array in arrays] for name, arrays in made.items()})
+"""
 
 
 def normal(seed: int, *shape: int) -> np.ndarray:
@@ -149,6 +193,16 @@ def test_outputs_can_be_bfloat16(shape, seed):
     rescale(sums, grid, outputs, exact)
     rescale(sums, grid, outputs, values.view(torch.uint16).numpy())
     np.testing.assert_allclose(values.float().numpy(), exact, rtol=2**-8, atol=1e-30)
+
+
+def test_a_process_that_compiles_computes_as_those_that_load_what_it_compiled(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", APPLY_KERNELS]
+    first, second = (
+        subprocess.check_output(command, env=environment, text=True).splitlines() for _ in range(2)
+    )
+    assert (first[0], second[0]) == ("True", "False")
+    assert first[1] == second[1]
 
 
 @pytest.mark.parametrize("bfloat16", [False, True])

@@ -15,7 +15,9 @@ from micol.compiled import WITHOUT_ENTRY
 float32, int32, uint16 = np.float32, np.int32, np.uint16
 
 # Sums may be taken in any order, and no value is infinite or not a number: what vector instructions need.
-fast = njit(error_model="numpy", fastmath=True, **WITHOUT_ENTRY)
+# Inlined, because a function that is called has machine code of its own and another in its kernel, which add
+# up in other orders: a process that compiles would take the first, one that loads from disk the second.
+fast = njit(error_model="numpy", fastmath=True, forceinline=True, **WITHOUT_ENTRY)
 
 LOG2_E = float32(np.log2(np.e))
 SMALLEST_EXPONENT = float32(-126.0)
