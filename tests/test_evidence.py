@@ -17,7 +17,7 @@ import micol
 import world
 from micol.evidence.choice import HiddenTitles, judge_paths, verdict
 from micol.evidence.facts import LabelFacts, NameFacts, rarity_of
-from micol.evidence.fusion import ROUGH, agreement, learn, logistic
+from micol.evidence.fusion import ROUGH, agreement, learn, logistic, on_top
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
 from micol.evidence.hierarchy import specificity
 from micol.evidence.mentions import mentions_of
@@ -429,3 +429,18 @@ def test_training_that_did_harm_is_found_out(
     assert not found.helped
     assert "did not help, so the untrained encoder is used" in found.sentence()
     assert verdict(hidden, harmed, usual).helped
+
+
+@given(st.lists(st.lists(st.integers(-2, 2), max_size=12), max_size=6), st.integers(1, 3))
+def test_the_best_of_each_document_are_those_that_sorting_puts_first(
+    documents: list[list[int]], most: int
+) -> None:
+    rows = np.repeat(np.arange(len(documents)), [len(scores) for scores in documents])
+    scores = np.array([score for some in documents for score in some], np.float32)
+    nothing = np.empty((0, 1))
+    gathered = Gathered(rows * 100, nothing, len(documents), 100, None, nothing, nothing, nothing)  # type: ignore[arg-type]
+    expected = []
+    for some in documents:
+        best = sorted(range(len(some)), key=lambda pair: -some[pair])[: min(max(len(some) // 3, 1), most)]
+        expected += [pair in best for pair in range(len(some))]
+    assert on_top(gathered, scores, most).tolist() == expected

@@ -265,13 +265,23 @@ def columns_of(names: Sequence[str]) -> np.ndarray:
 
 
 def on_top(gathered: Gathered, scores: np.ndarray, most: int = NAMED_BEST) -> np.ndarray:
-    """Which pairs are among the best of their document: a few, and not more than a third of them."""
+    """Which pairs are among the best of their document: a few, and not more than a third of them.
+
+    Of equal ones the first come first.
+    """
     rows = gathered.rows
-    order = np.lexsort((-scores, rows))
     begins = np.searchsorted(rows, np.arange(gathered.documents + 1))
-    counts = np.clip(np.diff(begins) // 3, 1, most)
+    pairs = np.diff(begins)
+    counts, some = np.clip(pairs // 3, 1, most), np.flatnonzero(pairs)
+    left, best = scores.astype(float), np.full(gathered.documents, -np.inf)
     top = np.zeros(len(rows), bool)
-    top[order] = np.arange(len(rows)) - begins[rows] < counts[rows]
+    # Sorting all of them would take many times as long.
+    for number in range(most if len(some) else 0):
+        best[some] = np.maximum.reduceat(left, begins[some])
+        highest = np.flatnonzero((left == best[rows]) & (counts[rows] > number))
+        first = highest[np.diff(rows[highest], prepend=-1) > 0]
+        top[first] = True
+        left[first] = -np.inf
     return top
 
 
