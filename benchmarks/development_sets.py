@@ -6,9 +6,11 @@ wordnet    glosses of WordNet's nouns; labels are the general nouns above them a
 meshnotes  scope notes of MeSH headings; labels are the headings above them (--mesh: any file of MeSH labels)
 foldoc     entries of the Free On-line Dictionary of Computing; labels are its subject categories
 gcloud     help texts of the Google Cloud CLI; labels are its groups and verbs (--gcloud: its folder)
+npm        readmes of npm packages; labels are their authors' keywords
 
 Each becomes FOLDER/NAME with docs.jsonl.gz, labels.jsonl.gz and test_ids.txt. WordNet and FOLDOC come as
-Debian packages, which apt fetches into FOLDER/downloads; a second run finds them there.
+Debian packages, which apt fetches into FOLDER/downloads; packages of npm come one by one, for a quarter of an
+hour. A second run finds them there. Weights are not settled on npm: it came later, to check what was settled.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from development.common import Made, write
 from development.foldoc import foldoc
 from development.gcloud import gcloud
 from development.mesh import meshnotes
+from development.npm import npm
 from development.wordnet import wordnet
 from micol.errors import MicolError
 from micol.progress import say
 
-NEEDS = {"wordnet": None, "meshnotes": "mesh", "foldoc": None, "gcloud": "gcloud"}
+NEEDS = {"wordnet": None, "meshnotes": "mesh", "foldoc": None, "gcloud": "gcloud", "npm": None}
+FETCHED = {"wordnet": wordnet, "foldoc": foldoc, "npm": npm}
 
 
 def main() -> None:
@@ -52,7 +56,7 @@ def made(name: str, downloads: Path, source: Path) -> Made:
         return meshnotes(source)
     if name == "gcloud":
         return gcloud(source)
-    return wordnet(downloads) if name == "wordnet" else foldoc(downloads)
+    return FETCHED[name](downloads)
 
 
 if __name__ == "__main__":

@@ -146,13 +146,14 @@ def test_numbers_of_the_choice_are_those_of_the_program() -> None:
 def measured() -> dict[str, list[str]]:
     """What each program of the benchmarks prints of the results that are committed."""
     found = {}
-    development = str(ROOT / "benchmarks/results/development.jsonl")
+    results = ROOT / "benchmarks/results"
     for name, program, *options in (
         ("classifier", "classifier", "--table"),
-        ("development", "classifier", "--table", "--output", development),
+        ("development", "classifier", "--table", "--output", str(results / "development.jsonl")),
         ("best", "best", "--table"),
         ("path_choice", "path_choice"),
         ("poorer", "poorer", "--table"),
+        ("held_out", "poorer", "--table", "--output", str(results / "held_out.jsonl")),
     ):
         command = [sys.executable, str(ROOT / f"benchmarks/{program}.py"), *options]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -183,6 +184,8 @@ def test_where_data_are_poorer_is_what_was_measured(measured: dict[str, list[str
     page = (ROOT / "docs/best.md").read_text(encoding="utf-8")
     assert at_a_glance in page
     assert hierarchy in page
+    _, held_out, _ = "\n".join(measured["held_out"]).split("\n\n")
+    assert held_out in page
 
 
 def test_the_first_numbers_of_the_readme_are_those_that_were_measured(measured: dict[str, list[str]]) -> None:
