@@ -28,6 +28,8 @@ LISTED = re.compile(r"^ *'([^'@][^']*)',?$", re.MULTILINE)
 # A package with more in it than this is left out: its readme is not worth the way.
 MOST_BYTES = 2_000_000
 AT_ONCE, TRIES, PATIENCE = 32, 3, 60
+# Answers that asking again does not change.
+GONE = (403, 404, 405, 410, 451)
 MIN_PACKAGES = 8
 FEWEST_WORDS, MOST_WORDS = 30, 200
 NOT_PROSE = tuple(
@@ -154,16 +156,15 @@ def readme_of(packed: bytes) -> str:
 
 def got(address: str) -> bytes | None:
     """None where there is nothing."""
-    for left in reversed(range(TRIES)):
+    left = TRIES
+    while True:
         try:
             with urlopen(address, timeout=PATIENCE) as answer:
                 return bytes(answer.read())
-        except HTTPError as error:
-            if error.code in (403, 404, 405, 410, 451):
-                return None
-            reason: OSError = error
         except OSError as error:
-            reason = error
-        if not left:
-            raise MicolError(f"{address}: could not be fetched ({reason}); run the same command again later")
-    return None
+            if isinstance(error, HTTPError) and error.code in GONE:
+                return None
+            left -= 1
+            if not left:
+                told = f"{address}: could not be fetched ({error}); run the same command again later"
+                raise MicolError(told) from error
