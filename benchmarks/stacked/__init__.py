@@ -5,6 +5,9 @@ before the GPU is busy. As many steps of other runs beside it (other meta-paths,
 larger, not more. Each run keeps its own weights, batches, dropout, optimiser and best checkpoint; what one
 would have learned alone it learns here (tests/test_stacked.py).
 
+On a GPU, what is bound by memory runs in kernels of our own (`kernels`, put to use in `fused`); on a CPU all
+is plain torch, which they are compared with (`check`).
+
 Only what the paper's recipe needs is here: BERT, [CLS], Adam without weight decay, a linear schedule without
 warm-up, and the checkpoint with the lowest validation loss.
 """

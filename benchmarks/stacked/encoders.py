@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch.nn.functional import gelu, layer_norm, log_softmax, normalize, scaled_dot_product_attention
@@ -10,10 +11,14 @@ from torch.nn.functional import gelu, layer_norm, log_softmax, normalize, scaled
 from micol.rank.dropout import HashDropout
 from micol.rank.encoder import Encoder
 from micol.rank.losses import false_negatives
+from micol.rank.trainer import compiler_options
 from micol.settings import Settings
 from stacked.batches import NONE, Batch, Sequences, packed
 
 HEAD = "head.weight"
+WORDS = "embeddings.word_embeddings.weight"
+# Weights lie in a row by part: the words (half of all), what enters matrix products, and all others.
+MATRICES = 1
 # What follows attention in a layer.
 AFTER = (
     "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense",
@@ -75,7 +80,8 @@ class Stack:
         self.dropout = HashDropout(config.hidden_dropout_prob if settings.dropout else 0.0)
         self.attention_dropout = config.attention_probs_dropout_prob if settings.attention_dropout else 0.0
         self.kind = torch.bfloat16 if settings.bf16 and encoder.device.type == "cuda" else torch.float32
-        begin = {name: weight.detach().float() for name, weight in encoder.model.named_parameters()}
+        named = sorted(encoder.model.named_parameters(), key=lambda item: part_of(item[0]))
+        begin = {name: weight.detach().float() for name, weight in named}
         shapes = {name: weight.shape for name, weight in begin.items()}
         if heads[0] is not None:
             shapes[HEAD] = heads[0].shape
@@ -89,12 +95,18 @@ class Stack:
             weight.copy_(torch.stack(own_heads) if name == HEAD else begin[name]).requires_grad_()
         self.embed: Callable[..., torch.Tensor] = self.embedded
         self.project: Callable[..., list[torch.Tensor]] = self.for_attention
-        self.rest: Callable[..., torch.Tensor] = self.rest_of_layer
+        self.finish: Callable[..., torch.Tensor] = self.rest_of_layer
         if encoder.device.type == "cuda":
             # Of an earlier stack nothing must be remembered, or the number of runs would be taken for
             # something that changes from call to call, too.
             torch._dynamo.reset()
-            self.embed, self.project, self.rest = map(torch.compile, (self.embed, self.project, self.rest))
+            compiled = partial(torch.compile, options=compiler_options())
+            self.embed, self.project, self.finish = map(compiled, (self.embed, self.project, self.finish))
+
+    @property
+    def states(self) -> list[torch.Tensor]:
+        """What a step changes."""
+        return [self.row]
 
     def embedded(self, batch: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]) -> torch.Tensor:
         ids, types, positions = batch
@@ -118,11 +130,24 @@ class Stack:
     def rest_of_layer(
         self, attended: torch.Tensor, hidden: torch.Tensor, *weights: torch.Tensor
     ) -> torch.Tensor:
-        """What follows attention in a layer."""
         out, norm, up, down, last = (weights[at : at + 2] for at in range(0, 10, 2))
         hidden = normed(self.dropout(projected(attended, *out)) + hidden, *norm, self.epsilon)
         wide = gelu(projected(hidden, *up))
         return normed(self.dropout(projected(wide, *down)) + hidden, *last, self.epsilon)
+
+    def projections(
+        self, hidden: torch.Tensor, names: Sequence[str]
+    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """The hidden vectors, to be used instead of those given, and what attention needs of them."""
+        weights, biases = ([self.weights[f"{name}.{of}"] for name in names] for of in ("weight", "bias"))
+        return hidden, self.project(of_any_length(hidden), *weights, *biases)
+
+    def rest(self, number: int, attended: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        """What follows attention in a layer."""
+        names = [f"encoder.layer.{number}.{part}.{of}" for part in AFTER for of in ("weight", "bias")]
+        return self.finish(
+            of_any_length(attended), of_any_length(hidden), *(self.weights[name] for name in names)
+        )
 
     def cls_vectors(self, batch: Batch) -> torch.Tensor:
         """[M, N, dim]: of each sequence's first token, the only one that the last layer computes."""
@@ -130,27 +155,20 @@ class Stack:
         embedding = [self.weights[f"embeddings.{part}.weight"] for part in parts]
         norm = self.weights["embeddings.LayerNorm.bias"]
         inputs = [of_any_length(tensor) for tensor in (batch.ids, batch.types, batch.positions)]
-        hidden = of_any_length(self.embed(inputs, (*embedding, norm)))
+        hidden = self.embed(inputs, (*embedding, norm))
         runs = torch.arange(len(hidden), device=hidden.device)[:, None]
         dropout = self.attention_dropout if self.dropout.training else 0.0
         for number in range(self.layers):
             names = [f"encoder.layer.{number}.attention.self.{part}" for part in ("query", "key", "value")]
-            weights, biases = ([self.weights[f"{name}.{of}"] for name in names] for of in ("weight", "bias"))
-            asked, bounds, longest = hidden, batch.bounds, self.longest
+            bounds, longest = batch.bounds, self.longest
             if number < self.layers - 1:
-                heads = self.project(hidden, *weights, *biases)
+                hidden, heads = self.projections(hidden, names)
             else:
-                asked, bounds, longest = of_any_length(hidden[runs, batch.begins]), batch.asked, 1
-                heads = [*self.project(asked, weights[0], biases[0])]
-                heads += self.project(hidden, *weights[1:], *biases[1:])
+                hidden, heads = self.projections(hidden, names[1:])
+                hidden, query = self.projections(hidden[runs, batch.begins], names[:1])
+                heads, bounds, longest = query + heads, batch.asked, 1
             attended = attention(*heads, (bounds, batch.bounds), (longest, self.longest), dropout)
-            parts = [
-                self.weights[f"encoder.layer.{number}.{part}.{of}"]
-                for part in AFTER
-                for of in ("weight", "bias")
-            ]
-            attended = of_any_length(attended.reshape(asked.shape))
-            hidden = of_any_length(self.rest(attended, asked, *parts))
+            hidden = self.rest(number, attended.reshape(hidden.shape), hidden)
         return hidden
 
     def losses(
@@ -171,6 +189,14 @@ class Stack:
         sides = torch.where(present[..., None], sides, NONE)
         return contrast(vectors.view(*shape, 2, vectors.shape[-1]), sides, present, temperature)
 
+    def gradients(self, loss: torch.Tensor) -> list[torch.Tensor]:
+        """Of the weights [M, …], in parts of a row."""
+        # Half of all weights are those of the words: they are not copied to stand beside the others.
+        words, *others = (
+            gradient.flatten(1) for gradient in torch.autograd.grad(loss, list(self.weights.values()))
+        )
+        return [words, torch.cat(others, dim=1)]
+
 
 def contrast(
     vectors: torch.Tensor, sides: torch.Tensor, present: torch.Tensor, temperature: float
@@ -182,6 +208,14 @@ def contrast(
     cosines = (anchors @ positives.mT).masked_fill(left_out, -torch.inf)
     rows = -log_softmax(cosines / temperature, dim=-1).diagonal(dim1=-2, dim2=-1)
     return (rows * present).sum(-1)
+
+
+def part_of(name: str) -> int:
+    """Where in a row a weight lies."""
+    if name == WORDS:
+        return 0
+    matrix = name.startswith("encoder.") and name.endswith(".weight") and "LayerNorm" not in name
+    return MATRICES if matrix else 2
 
 
 def views(row: torch.Tensor, shapes: dict[str, torch.Size]) -> dict[str, torch.Tensor]:

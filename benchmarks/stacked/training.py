@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from micol.progress import Progress
 from micol.rank.encoder import Encoder
 from micol.rank.examples import ListExamples, PairExamples
+from micol.rank.trainer import compiler_options
 from micol.settings import Settings
 from stacked.batches import NONE, Sequences
 from stacked.encoders import Stack, views
@@ -42,11 +43,24 @@ class Run:
 class Training:
     """The steps of a stack of runs that have as many each."""
 
-    def __init__(self, encoder: Encoder, runs: Sequence[Run]) -> None:
+    def __init__(self, encoder: Encoder, runs: Sequence[Run], fused: bool | None = None) -> None:
+        """`fused`: with kernels of our own; None: on a GPU."""
         check(runs, encoder)
         self.runs, self.device = runs, encoder.device
         self.settings = runs[0].settings
-        self.stack = Stack(encoder, [run.head for run in runs], self.settings)
+        heads = [run.head for run in runs]
+        on_gpu = encoder.device.type == "cuda"
+        self.stack: Stack
+        self.update: Callable[..., None] = adam
+        if on_gpu if fused is None else fused:
+            from stacked.fused import FusedStack  # needs Triton, which comes with torch for CUDA
+
+            stack = FusedStack(encoder, heads, self.settings)
+            self.stack, self.update = stack, stack.update
+        else:
+            self.stack = Stack(encoder, heads, self.settings)
+            if on_gpu:
+                self.update = torch.compile(adam, options=compiler_options())
         self.train, self.validation = (
             Sequences.of([getattr(run, part) for run in runs], encoder.device)
             for part in ("train", "validation")
@@ -63,26 +77,27 @@ class Training:
         row = self.stack.row
         self.mean, self.variance = torch.zeros_like(row), torch.zeros_like(row)
         self.losses = torch.zeros(self.steps, len(runs), device=encoder.device)
-        self.update = torch.compile(adam) if encoder.device.type == "cuda" else adam
         self.recordings: dict[int, torch.cuda.CUDAGraph] = {}
 
-    def run_step(self, tokens: int) -> None:
-        """One step of every run; nothing of it waits for the device."""
+    def gradients(self, tokens: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """The loss of every run on its batch of this step; the gradients of weights, in parts of a row."""
         numbers = self.orders.index_select(0, self.step)[0]
         size = self.settings.batch_size
         summed = self.stack.losses(self.train, numbers, tokens, size, self.settings.temperature)[:, 0]
         loss = summed / (numbers != NONE).sum(1)
-        gradients = torch.autograd.grad(loss.sum(), list(self.stack.weights.values()))
+        return loss, self.stack.gradients(loss.sum())
+
+    def run_step(self, tokens: int) -> None:
+        """One step of every run; nothing of it waits for the device."""
+        loss, gradients = self.gradients(tokens)
         with torch.no_grad():
-            # Half of all weights are those of the words: they are not copied to stand beside the others.
-            words, *others = (gradient.flatten(1) for gradient in gradients)
             self.losses.index_copy_(0, self.step, loss[None])
             self.step += 1
             done = self.step.double()
             rate = self.settings.learning_rate * (1 - (done - 1) / self.steps)
             correction = [1 - beta**done for beta in BETAS]
             self.update(
-                self.stack.row, (words, torch.cat(others, dim=1)), self.mean, self.variance,
+                self.stack.row, gradients, self.mean, self.variance,
                 (rate / correction[0]).float(), correction[1].sqrt().float(),
             )  # fmt: skip
 
@@ -97,7 +112,7 @@ class Training:
 
     def recorded(self, tokens: int) -> torch.cuda.CUDAGraph:
         """A step on batches of this size, recorded; what was tried for it is undone."""
-        states = (self.stack.row, self.mean, self.variance, self.step)
+        states = (*self.stack.states, self.mean, self.variance, self.step)
         before = [state.detach().clone() for state in states]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
