@@ -70,7 +70,7 @@ def measure(data: Data, seed: int, base: str | None, write: Callable[..., None])
     import micol
     from micol.classify import Classifier
     from micol.evidence.fused import practice
-    from micol.evidence.fusion import learn, place_left_out, rough_weights
+    from micol.evidence.fusion import learn, places_left_out, rough_weights
     from micol.evidence.gather import FEATURES, SOURCES, sources_among
     from micol.settings import resolve
 
@@ -87,7 +87,7 @@ def measure(data: Data, seed: int, base: str | None, write: Callable[..., None])
 
     def parts() -> None:
         evidence = practice(fused.memory, fused.side, ranker, seed)
-        rough = rough_weights(gathered.features, [place_left_out(evidence)])
+        rough = rough_weights(gathered.features, places_left_out(evidence))
         write("rough sum", data.scores(gathered.ranking(gathered.values @ rough)))
         for source in sources_among(gathered.features):
             without = learn(evidence, without=[source])
@@ -110,7 +110,7 @@ def measure_reader(data: Data, seed: int, base: str | None, write: Callable[...,
     """The recipe with a cross-encoder as one source of evidence; then the same model without that source."""
     import micol
     from micol.evidence.fused import practice
-    from micol.evidence.fusion import learn, place_left_out, rough_weights
+    from micol.evidence.fusion import learn, places_left_out, rough_weights
     from micol.evidence.gather import TOGETHER, gather
 
     model, training = seconds_of(
@@ -131,7 +131,7 @@ def measure_reader(data: Data, seed: int, base: str | None, write: Callable[...,
     evidence = practice(fused.memory, fused.side, ranker, seed, fused.reader)
     without = learn(evidence, without=["read together"])
     write("the same without read together", data.scores(read.ranking(without.logits(read.values))))
-    rough = rough_weights(read.features, [place_left_out(evidence)])
+    rough = rough_weights(read.features, places_left_out(evidence))
     write("rough sum with read together", data.scores(read.ranking(read.values @ rough)))
     alone = read.values[:, read.features.index(TOGETHER)]
     write("read together alone", data.scores(read.ranking(alone)))

@@ -10,7 +10,7 @@ npm        readmes of npm packages; labels are their authors' keywords
 
 Each becomes FOLDER/NAME with docs.jsonl.gz, labels.jsonl.gz and test_ids.txt. WordNet and FOLDOC come as
 Debian packages, which apt fetches into FOLDER/downloads; packages of npm come one by one, for a quarter of an
-hour. A second run finds them there. Weights are not settled on npm: it came later, to check what was settled.
+hour. A second run finds them there.
 """
 
 from __future__ import annotations

@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shutil
+import sys
 import tarfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 
 import micol
@@ -318,36 +321,50 @@ def test_the_weights_in_use_are_those_that_were_settled() -> None:
     from micol.evidence.fusion import ROUGH
 
     results = (ROOT / "benchmarks/results/settle.jsonl").read_text(encoding="utf-8").splitlines()
-    settled = json.loads(results[-1])
-    assert settled["weights"] == "settled"
-    assert {name: weight for name, weight in ROUGH.items() if name != "together"} == settled["rough"]
+    *_, beginning, others, settled = map(json.loads, results)
+    in_use = {name: weight for name, weight in ROUGH.items() if name != "together"}
+    assert set(settled["rough"]) == {"wordnet", "meshnotes", "foldoc", "gcloud", "npm"}
+    assert all(rough == in_use for rough in settled["rough"].values())
     page = (ROOT / "docs/best.md").read_text(encoding="utf-8")
-    for told, found in (("as they begin", json.loads(results[-2])), ("settled", settled)):
+    for found in (beginning, others, settled):
         for name, scores in found["scores"].items():
             shown = " | ".join(f"{score:.3f}" for score in scores.values())
-            assert f"| {name} | {told} | {shown} |" in page
+            assert f"| {name} | {found['weights']} | {shown} |" in page
 
 
-def test_what_putting_back_is_worth_where_data_are_poorer_is_what_was_measured() -> None:
-    results = (ROOT / "benchmarks/results/settle_poorer.jsonl").read_text(encoding="utf-8").splitlines()
-    cases = [row for row in map(json.loads, results) if row["way"] != "as it is"]
-    with_it, without = (sum(row[told] for row in cases) / len(cases) for told in ("put back", "end"))
-    higher = sum(row["put back"] > row["end"] for row in cases)
-    lower = sum(row["put back"] < row["end"] for row in cases)
-    page = (ROOT / "docs/best.md").read_text(encoding="utf-8")
-    means = f"is {with_it:.4f} with it and {without:.4f} without".replace("0.", ".")
-    assert f"{means}, higher in {higher} of the {len(cases)} cases and lower in {lower} " in page
-
-
-def test_weights_are_checked_where_data_are_poorer(
-    data_folder: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+def test_weights_are_settled_and_each_set_is_left_out_in_turn(
+    data_folder: Path, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import settle
+    from micol.evidence import fusion
 
-    monkeypatch.setattr(settle, "WAYS", {way: settle.WAYS[way] for way in ("as it is", "poorest")})
-    monkeypatch.setattr(settle.fusion, "ROUGH", dict(settle.fusion.ROUGH))
-    # Nothing but the meaning of a random encoder counts.
-    weights = {"end": dict.fromkeys(settle.IN_USE, 0.0) | {"name": 1.0}, "put back": settle.IN_USE}
-    rows = list(settle.checked_where_poorer([data_folder], str(tiny_bert), weights))
-    assert [(row["data"], row["way"]) for row in rows] == [("small", "as it is"), ("small", "poorest")]
-    assert all(row["end"] < row["put back"] <= 1 for row in rows)
+    monkeypatch.setattr(fusion, "ROUGH", dict(fusion.ROUGH))
+    monkeypatch.setattr(settle, "ORDERS", 1)
+    sets = [tmp_path / name for name in ("one", "other")]
+    for folder in sets:
+        shutil.copytree(data_folder, folder)
+    output = tmp_path / "settled.jsonl"
+    monkeypatch.setattr(
+        sys, "argv", ["x", *map(str, sets), "--base", str(tiny_bert), "--output", str(output)]
+    )
+    settle.main()
+    *ends, beginning, others, settled = map(json.loads, output.read_text(encoding="utf-8").splitlines())
+    # The two are the same, so it does not matter which of them is left out.
+    assert [end["without"] for end in ends] == [None, "one", "other"]
+    assert ends[0]["rough"] == ends[1]["rough"] == ends[2]["rough"] == settled["rough"]["one"]
+    assert others["scores"] == settled["scores"]
+    one = settle.evidence_of(sets[0])
+    assert settle.mean_of([one], ends[0]["rough"]) > settle.mean_of([one], beginning["rough"]["one"])
+    assert np.load(sets[0] / "evidence.npz")["tested_values"].dtype == np.float16
+
+
+def test_scores_of_settling_are_those_of_an_evaluation(data_folder: Path, tiny_bert: Path) -> None:
+    import settle
+
+    one = settle.evidence_of(data_folder, str(tiny_bert))
+    generator = np.random.default_rng(0)
+    for _ in range(5):
+        scores = one.tested.values @ generator.normal(size=one.tested.values.shape[1]).astype(np.float32)
+        expected = one.data.scores(one.tested.ranking(scores))
+        found = one.measures.scores(scores)
+        assert found == pytest.approx({name: expected[name] for name in found}, abs=1e-4)

@@ -91,10 +91,15 @@ def reader_of(cross: CrossEncoder | None, labels: LabelSpace, memory: Memory) ->
 
 
 def practice(
-    memory: Memory, side: LabelSide, encoder: BiEncoder, seed: int, reader: Reader | None = None
+    memory: Memory,
+    side: LabelSide,
+    encoder: BiEncoder,
+    seed: int,
+    reader: Reader | None = None,
+    most: int = PRACTICE,
 ) -> Gathered:
     """The evidence about some of the remembered documents."""
-    some = np.random.default_rng((seed, 8)).permutation(len(memory.documents))[:PRACTICE]
+    some = np.random.default_rng((seed, 8)).permutation(len(memory.documents))[:most]
     portions = [some[start : start + PORTION] for start in range(0, len(some), PORTION)]
     parts = []
     for portion in track(portions, "weighing evidence", unit="portions"):

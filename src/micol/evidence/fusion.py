@@ -19,11 +19,11 @@ from micol.settings import AUTO
 
 # Settled on development sets, on none of which results are reported: benchmarks/settle.py.
 ROUGH = {
-    "named_rarity": 2.5, "in_title": 1.5, "count": 0.5, "nested": -2.0, "miswritten": -1.0, "topicality": 1.0,
+    "named_rarity": 2.5, "in_title": 3.0, "count": 1.0, "nested": -1.0, "miswritten": -1.0, "topicality": 1.0,
     "seldom_titled": -1.0,
-    "near_rarity": 2.0, "share": 0.5,
+    "near_rarity": 2.0, "share": 1.0,
     "depth": 1.0, "below": 1.0,
-    "name": 0.25, "text": 1.0, "sentence": 0.25,
+    "name": 0.5, "text": 1.0, "sentence": 0.5,
     "similar": 0.25, "linked": 0.5,
     "together": 0.5,
 }  # fmt: skip
@@ -40,6 +40,9 @@ WITNESSES = (
 )
 # All of them read the same text, so half of what they say, they say together.
 OF_ITS_OWN = 0.5
+# An opinion nearer to nothing than so many standard errors is none.
+SURE = 3.0
+OPINION_RIDGE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,13 @@ def learn(practice: Gathered, without: Sequence[str] = (), hierarchy: str = AUTO
 
     `without` names sources to leave out, for ablations; `hierarchy` is the setting of that name.
     """
-    features, place = practice.features, place_left_out(practice, hierarchy)
+    features, places = practice.features, places_left_out(practice, hierarchy)
     at_odds = [
         source
         for source in sources_among(features)
-        if source not in without and not agrees(practice, source, place)
+        if source not in without and not agrees(practice, source, places)
     ]
-    left_out = [place, *(name for source in (*without, *at_odds) for name in SOURCES[source])]
+    left_out = [*places, *(name for source in (*without, *at_odds) for name in SOURCES[source])]
     rough = rough_weights(features, left_out)
     # Of what the rough sum puts on top only the first is sure enough to learn from.
     right = on_top(practice, practice.values @ rough, most=1)
@@ -147,9 +150,14 @@ def learn(practice: Gathered, without: Sequence[str] = (), hierarchy: str = AUTO
         used[worst] = False
     weights = np.zeros(len(features), np.float32)
     weights[columns] = found[:-1] / scale[columns]
-    # One label a document cannot show what speaks for further ones, above it.
+    # One label a document cannot show what speaks for further ones, above it: that keeps its rough weight, on
+    # the scale of what is learned.
     below = FEATURES.index("below")
-    weights[below] = rough[below] if used[below] else 0.0
+    weights[below] = 0.0
+    if used[below]:
+        others = np.arange(len(features)) != below
+        spreads = [(practice.values[:, others] @ some[others]).std() for some in (weights, rough)]
+        weights[below] = rough[below] * spreads[0] / max(spreads[1], 1e-9)
     logits = practice.values @ weights + found[-1]
     slope, shift = logistic(logits[:, None].astype(float), agreement(practice, rough), 0.0)
     return Fusion(weights, float(found[-1]), max(float(slope), 1e-3), float(shift), tuple(rejected))
@@ -159,17 +167,17 @@ def rough_weights(features: Sequence[str], left_out: Sequence[str] = ()) -> np.n
     return np.array([0.0 if name in left_out else ROUGH.get(name, 0.0) for name in features], np.float32)
 
 
-def agrees(practice: Gathered, source: str, place: str) -> bool:
+def agrees(practice: Gathered, source: str, places: Sequence[str]) -> bool:
     """Whether a source says more for the labels that all others put on top than for the rest.
 
-    `place` is the place in the hierarchy that does not count.
+    `places` are those in the hierarchy that do not count.
     """
     if source in ("nearly named", "place in the hierarchy"):
         # Near names make candidates of labels that nothing else speaks for, so all others seem to be against
         # them; the signs of the weights tell more. Which place counts is asked of its own.
         return True
     columns, features = columns_of(SOURCES[source]), practice.features
-    others = on_top(practice, practice.values @ rough_weights(features, [place, *SOURCES[source]]))
+    others = on_top(practice, practice.values @ rough_weights(features, [*places, *SOURCES[source]]))
     said = practice.values[:, columns] @ rough_weights(features)[columns]
     if source == "read together":
         # Only what the others put high up is read: what is not would agree with them by that alone.
@@ -188,35 +196,41 @@ def above_lowest(gathered: Gathered, scores: np.ndarray) -> np.ndarray:
     return above
 
 
-def place_left_out(practice: Gathered, hierarchy: str = AUTO) -> str:
-    """Which of the two places in the hierarchy does not count."""
-    special = prefers_special(practice) if hierarchy == AUTO else hierarchy == "special"
-    return "below" if special else "depth"
+def places_left_out(practice: Gathered, hierarchy: str = AUTO) -> tuple[str, ...]:
+    """Which of the two places in the hierarchy do not count.
+
+    Where people give special labels alone, that is what is named below a label; where they give the general
+    ones as well, depth. Where that cannot be told, both count.
+    """
+    if hierarchy != AUTO:
+        return ("below",) if hierarchy == "special" else ("depth",)
+    if not practice.values[:, FEATURES.index("depth")].any():
+        return ("below",)  # there is no hierarchy worth the name
+    opinions = opinions_of_depth(practice)
+    if all(opinion > SURE for opinion in opinions):
+        return ("below",)
+    return ("depth",) if all(opinion < -SURE for opinion in opinions) else ()
 
 
-def prefers_special(practice: Gathered) -> bool:
-    """Whether of equally named labels, meaning and similar documents both put the deeper ones on top.
+def opinions_of_depth(practice: Gathered) -> list[float]:
+    """How much rather meaning, and similar documents, put the deeper of equally named labels on top, in
+    standard errors.
 
-    Where people also give the general labels above the special ones, they do not: there what is named below a
-    label speaks for it. Linked documents are not asked: many documents have none, and their silence would
-    count as an opinion.
+    Linked documents are not asked: many documents have none, and their silence would count as an opinion.
     """
     depth = practice.values[:, FEATURES.index("depth")]
     named = practice.values[:, FEATURES.index("named")] > 0
-    if not depth.any():
-        return True  # there is no hierarchy
     rough = rough_weights(practice.features)
     by_name, by_meaning, _ = (
         columns_of([name for source in sources for name in SOURCES[source]]) for sources in WITNESSES
     )
     seen = np.stack([practice.values[:, by_name] @ rough[by_name], depth], axis=1)[named]
-    return all(
-        logistic(
-            seen, on_top(practice, practice.values[:, columns] @ rough[columns])[named].astype(float), 1e-5
-        )[1]
-        > 0
-        for columns in (by_meaning, columns_of(SOURCES["similar documents"]))
-    )
+    opinions = []
+    for columns in (by_meaning, columns_of(SOURCES["similar documents"])):
+        top = on_top(practice, practice.values[:, columns] @ rough[columns])[named]
+        weights = logistic(seen, top.astype(float), OPINION_RIDGE)
+        opinions.append(float(weights[1] / standard_errors(seen, weights, OPINION_RIDGE)[1]))
+    return opinions
 
 
 def agreement(practice: Gathered, rough: np.ndarray) -> np.ndarray:
@@ -323,6 +337,16 @@ def logistic(
         if np.abs(step).max() < 1e-6:
             break
     return weights
+
+
+def standard_errors(features: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
+    """Of the weights that `logistic` has found, the intercept's last."""
+    rows = np.concatenate([features, np.ones((len(features), 1))], axis=1)
+    found = sigmoid(rows @ weights)
+    penalty = np.diag(np.full(rows.shape[1], ridge * len(rows) + 1e-9))
+    curvature = (rows * (found * (1 - found))[:, None]).T @ rows + penalty
+    errors: np.ndarray = np.sqrt(np.diag(np.linalg.inv(curvature)))
+    return errors
 
 
 def sigmoid(values: np.ndarray) -> np.ndarray:
