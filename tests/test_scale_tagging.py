@@ -105,6 +105,14 @@ def expected(
     return {record["id"]: record["labels"] for record in map(json.loads, output.open())}
 
 
+def assert_alike(labels: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
+    """The same suggestions; documents that are read together with others may be off in the last digit."""
+    for part in ("id", "name"):
+        assert [label[part] for label in labels] == [label[part] for label in wanted]
+    scores = [label["score"] for label in labels]
+    assert scores == pytest.approx([label["score"] for label in wanted], abs=1e-5)
+
+
 def parts(output: Path) -> int:
     return len(pa.dataset.dataset(output, format="parquet").files) if output.exists() else 0
 
@@ -160,11 +168,7 @@ def test_drivers_and_workers_are_killed_and_nothing_is_lost_or_tagged_twice(
     found = tagged_by_spark(output)
     assert [record["id"] for record in found] == [record["id"] for record in good]
     for record in found:
-        wanted = expected[record["id"]]
-        assert [label["id"] for label in record["labels"]] == [label["id"] for label in wanted]
-        assert [label["name"] for label in record["labels"]] == [label["name"] for label in wanted]
-        scores = [label["score"] for label in record["labels"]]
-        assert scores == pytest.approx([label["score"] for label in wanted], abs=1e-5)
+        assert_alike(record["labels"], expected[record["id"]])
     assert not list(output.rglob(".*"))
     assert sorted(path.name for path in output.iterdir()) == sorted(
         ["_SUCCESS", "_begun.json", "_rejected", "_repeated", "part=1", "part=2"]
@@ -264,8 +268,10 @@ def test_the_embedded_engine_reads_such_a_folder_too(
     shutil.copytree(docs / "_temporary", folder / "_temporary")
     invoked(suggest, model, folder, "-o", tmp_path / "out.jsonl")
     found = {record["id"]: record["labels"] for record in map(json.loads, (tmp_path / "out.jsonl").open())}
-    assert found == {name: expected[name] for name in micol.Corpus.read(folder).ids}
+    assert list(found) == micol.Corpus.read(folder).ids
     assert len(found) == 95
+    for name, labels in found.items():
+        assert_alike(labels, expected[name])
 
 
 def job_of(docs: Path, output: Path, size: int) -> Job:
