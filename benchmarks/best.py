@@ -7,6 +7,7 @@
 DATA is a folder with docs.jsonl.gz, labels.jsonl.gz and test_ids.txt. Training sees every document but the
 test documents, and no label of any. For the first seed each source of evidence is also left out in turn.
 With --reader a cross-encoder is a further source; measured is one training, with and without that source.
+What the output has already is left out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ SHOWN = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@5")
 # Names in the text alone: how rare, whether in the title, how often; the cosine of the name breaks ties.
 EXACT_NAMES = {"named_rarity": 2.5, "in_title": 1.5, "count": 0.5, "name": 1e-4}
 BINS = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
+# What measures each system: its scores, and what else there is to tell.
+Systems = dict[str, Callable[[], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -65,76 +69,162 @@ def seconds_of(run: Callable[[], Any]) -> tuple[Any, float]:
     return run(), round(time.perf_counter() - started, 1)
 
 
-def measure(data: Data, seed: int, base: str | None, write: Callable[..., None]) -> Callable[[], None]:
-    """Trains and tags; returns what measures the parts of the model, for when there is time."""
-    import micol
-    from micol.classify import Classifier
-    from micol.evidence.fused import practice
-    from micol.evidence.fusion import learn, places_left_out, rough_weights
-    from micol.evidence.gather import FEATURES, SOURCES, sources_among
-    from micol.settings import resolve
+@dataclass(frozen=True)
+class Trial:
+    """The recipe on one data set; what it takes is made when it is first asked for."""
 
-    model, training = seconds_of(lambda: micol.train(data.train, data.labels, base=base, seed=seed))
-    fused, ranker, documents = model.fused, model.ranker, list(data.test)
-    gathered, tagging = seconds_of(lambda: fused.gather(documents, ranker))
-    _, encoder_alone = seconds_of(lambda: model.rank_texts(data.test.texts()))
-    write(
-        "best", data.scores(gathered.ranking(fused.fusion.logits(gathered.values))),
-        training_seconds=training, tagging_seconds=tagging, encoder_alone_seconds=encoder_alone,
-        report=model.config["report"],
-        calibration=reliability(data, gathered, fused.fusion.probabilities(gathered.values)),
-    )  # fmt: skip
+    data: Data
+    seed: int
+    base: str | None
 
-    def parts() -> None:
-        evidence = practice(fused.memory, fused.side, ranker, seed)
-        rough = rough_weights(gathered.features, places_left_out(evidence))
-        write("rough sum", data.scores(gathered.ranking(gathered.values @ rough)))
-        for source in sources_among(gathered.features):
-            without = learn(evidence, without=[source])
-            write(f"without {source}", data.scores(gathered.ranking(without.logits(gathered.values))))
-        lexical = {*SOURCES["named in the text"], *SOURCES["nearly named"]}
-        alone = rough_weights(gathered.features, [name for name in FEATURES if name not in lexical])
-        write("lexical evidence alone", data.scores(gathered.ranking(gathered.values @ alone)))
-        by_names = np.array([EXACT_NAMES.get(name, 0.0) for name in gathered.features], np.float32)
-        write("lexical ranking", data.scores(gathered.ranking(gathered.values @ by_names)))
-        untrained = micol.train(data.train, data.labels, base=base, seed=seed, init_only=True)
-        write("untrained encoder", data.scores(untrained.rank_texts(data.test.texts())))
-        settings = resolve("bi", "auto", "best", {"seed": seed})
-        fused_untrained = Classifier.build(data.labels, untrained.ranker, settings, {}, data.train)
-        write("without training", data.scores(fused_untrained.rank(documents)))
+    @cached_property
+    def documents(self) -> list[Any]:
+        return list(self.data.test)
 
-    return parts
+    @cached_property
+    def trained(self) -> tuple[Any, float]:
+        """The model, and the seconds of training."""
+        import micol
 
-
-def measure_reader(data: Data, seed: int, base: str | None, write: Callable[..., None]) -> None:
-    """The recipe with a cross-encoder as one source of evidence; then the same model without that source."""
-    import micol
-    from micol.evidence.fused import practice
-    from micol.evidence.fusion import learn, places_left_out, rough_weights
-    from micol.evidence.gather import TOGETHER, gather
-
-    model, training = seconds_of(
-        lambda: micol.train(
-            data.train, data.labels, architecture="cross", evidence=True, base=base, seed=seed
+        return seconds_of(
+            lambda: micol.train(self.data.train, self.data.labels, base=self.base, seed=self.seed)
         )
-    )
-    fused, ranker, documents = model.fused, model.ranker, list(data.test)
-    found, gathering = seconds_of(lambda: gather(documents, fused.memory, fused.side, ranker))
-    # Read whether the model listens or not: whether it is right to leave that out is to be seen, too.
-    read, reading = seconds_of(lambda: fused.reader.read(documents, found))
-    write(
-        "best with the cross-encoder", data.scores(read.ranking(fused.fusion.logits(read.values))),
-        training_seconds=training, tagging_seconds=round(gathering + reading, 1), reading_seconds=reading,
-        report=model.config["report"],
-        calibration=reliability(data, read, fused.fusion.probabilities(read.values)),
-    )  # fmt: skip
-    evidence = practice(fused.memory, fused.side, ranker, seed, fused.reader)
-    without = learn(evidence, without=["read together"])
-    write("the same without read together", data.scores(read.ranking(without.logits(read.values))))
-    rough = rough_weights(read.features, places_left_out(evidence))
-    write("rough sum with read together", data.scores(read.ranking(read.values @ rough)))
-    alone = read.values[:, read.features.index(TOGETHER)]
-    write("read together alone", data.scores(read.ranking(alone)))
+
+    @cached_property
+    def gathered(self) -> tuple[Any, float]:
+        """The evidence about the test documents, and the seconds of gathering it."""
+        model, _ = self.trained
+        return seconds_of(lambda: model.fused.gather(self.documents, model.ranker))
+
+    @cached_property
+    def practice(self) -> Any:
+        from micol.evidence.fused import practice
+
+        model, _ = self.trained
+        return practice(model.fused.memory, model.fused.side, model.ranker, self.seed)
+
+    @cached_property
+    def untrained(self) -> Any:
+        import micol
+
+        train = self.data.train
+        return micol.train(train, self.data.labels, base=self.base, seed=self.seed, init_only=True)
+
+    def whole(self) -> Systems:
+        return {"best": lambda: {**self.best(), "encoder_alone_seconds": self.encoder_alone_seconds()}}
+
+    def best(self) -> dict[str, Any]:
+        (model, training), (found, tagging) = self.trained, self.gathered
+        fusion = model.fused.fusion
+        return {
+            **self.weighed(fusion.weights),
+            "training_seconds": training,
+            "tagging_seconds": tagging,
+            "report": model.config["report"],
+            "calibration": reliability(self.data, found, fusion.probabilities(found.values)),
+        }
+
+    def encoder_alone_seconds(self) -> float:
+        model, _ = self.trained
+        return seconds_of(lambda: model.rank_texts(self.data.test.texts()))[1]
+
+    def parts(self) -> Systems:
+        """What the recipe is made of, and what it must never be worse than."""
+        from micol.evidence.gather import FEATURES, SOURCES, TOGETHER
+
+        sources = [source for source, names in SOURCES.items() if TOGETHER not in names]
+        lexical = {*SOURCES["named in the text"], *SOURCES["nearly named"]}
+        others = [name for name in FEATURES if name not in lexical]
+        return {
+            "rough sum": self.rough_sum,
+            **{f"without {source}": partial(self.without, source) for source in sources},
+            "lexical evidence alone": lambda: self.weighed(self.rough(others)),
+            "lexical ranking": lambda: self.weighed(
+                np.array([EXACT_NAMES.get(name, 0.0) for name in self.gathered[0].features], np.float32)
+            ),
+            "untrained encoder": lambda: self.scores_of(self.untrained.rank_texts(self.data.test.texts())),
+            "without training": self.without_training,
+        }
+
+    def rough_sum(self) -> dict[str, Any]:
+        from micol.evidence.fusion import places_left_out
+
+        return self.weighed(self.rough(places_left_out(self.practice)))
+
+    def rough(self, left_out: Sequence[str]) -> np.ndarray:
+        from micol.evidence.fusion import rough_weights
+
+        return rough_weights(self.gathered[0].features, left_out)
+
+    def weighed(self, weights: np.ndarray) -> dict[str, Any]:
+        found, _ = self.gathered
+        return self.scores_of(found.ranking(found.values @ weights))
+
+    def without(self, source: str) -> dict[str, Any]:
+        from micol.evidence.fusion import learn
+
+        return self.weighed(learn(self.practice, without=[source]).weights)
+
+    def without_training(self) -> dict[str, Any]:
+        from micol.classify import Classifier
+        from micol.settings import resolve
+
+        settings = resolve("bi", "auto", "best", {"seed": self.seed})
+        ranker, train = self.untrained.ranker, self.data.train
+        model = Classifier.build(self.data.labels, ranker, settings, {}, train)
+        return self.scores_of(model.rank(self.documents))
+
+    def scores_of(self, ranking: Any) -> dict[str, Any]:
+        return {"scores": self.data.scores(ranking)}
+
+
+@dataclass(frozen=True)
+class ReaderTrial(Trial):
+    """The recipe with a cross-encoder as one source of evidence; then the same model without that source."""
+
+    @cached_property
+    def trained(self) -> tuple[Any, float]:
+        import micol
+
+        train, labels = self.data.train, self.data.labels
+        return seconds_of(
+            lambda: micol.train(
+                train, labels, architecture="cross", evidence=True, base=self.base, seed=self.seed
+            )
+        )
+
+    @cached_property
+    def gathered(self) -> tuple[Any, float]:
+        """Read whether the model listens or not: whether it is right to leave that out is to be seen, too."""
+        from micol.evidence.gather import gather
+
+        model, _ = self.trained
+        fused, documents = model.fused, self.documents
+        return seconds_of(
+            lambda: fused.reader.read(documents, gather(documents, fused.memory, fused.side, model.ranker))
+        )
+
+    @cached_property
+    def practice(self) -> Any:
+        from micol.evidence.fused import practice
+
+        model, _ = self.trained
+        fused = model.fused
+        return practice(fused.memory, fused.side, model.ranker, self.seed, fused.reader)
+
+    def whole(self) -> Systems:
+        return {"best with the cross-encoder": self.best}
+
+    def parts(self) -> Systems:
+        from micol.evidence.gather import TOGETHER
+
+        return {
+            "the same without read together": lambda: self.without("read together"),
+            "rough sum with read together": self.rough_sum,
+            "read together alone": lambda: self.weighed(
+                np.array([name == TOGETHER for name in self.gathered[0].features], np.float32)
+            ),
+        }
 
 
 def reliability(data: Data, gathered: Any, probabilities: np.ndarray) -> list[dict[str, float]]:
@@ -185,43 +275,38 @@ def tables(results: Path) -> str:
     return "\n".join(lines)
 
 
-def run(
-    folders: Sequence[Path],
-    seeds: Sequence[int],
-    base: str | None,
-    output: Path,
-    *,
-    with_parts: bool,
-    with_reader: bool,
-) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Writes a row for each system that the output does not have yet."""
     import torch
 
     from micol.machine import machine
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else machine()
+    rows = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
+    done = {(row["data"], row["seed"], row["system"]) for row in map(json.loads, rows)}
+
+    def write(trial: Trial, systems: Systems) -> None:
+        for system, measured in systems.items():
+            key = (trial.data.name, trial.seed, system)
+            if key in done:
+                continue
+            found = measured()
+            row = {"data": trial.data.name, "system": system, "seed": trial.seed, **found, "device": device}
+            with options.output.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            shown = " ".join(f"{name} {found['scores'][name]:.4f}" for name in SHOWN)
+            print(trial.data.name, trial.seed, system, shown, found.get("training_seconds", ""), flush=True)
+
     later = []
-    with output.open("a", encoding="utf-8") as file:
-        for folder in folders:
-            data = Data.read(folder)
-            for seed in seeds:
-
-                def write(
-                    system: str, scores: dict[str, float], *, data: Data = data, seed: int = seed, **more: Any
-                ) -> None:
-                    row = {"data": data.name, "system": system, "seed": seed, "scores": scores, **more}
-                    file.write(json.dumps({**row, "device": device}, ensure_ascii=False) + "\n")
-                    file.flush()
-                    shown = " ".join(f"{name} {scores[name]:.4f}" for name in SHOWN)
-                    print(data.name, seed, system, shown, more.get("training_seconds", ""), flush=True)
-
-                if with_reader:
-                    measure_reader(data, seed, base, write)
-                    continue
-                parts = measure(data, seed, base, write)
-                if seed == seeds[0] and with_parts:
-                    later.append(parts)
-        for parts in later:
-            parts()
+    for folder in options.data:
+        data = Data.read(folder)
+        for seed in options.seeds:
+            trial = (ReaderTrial if options.reader else Trial)(data, seed, options.base)
+            write(trial, trial.whole())
+            if seed == options.seeds[0] and not options.no_parts:
+                later.append(trial)
+    for trial in later:
+        write(trial, trial.parts())
 
 
 def main() -> None:
@@ -239,14 +324,7 @@ def main() -> None:
     if options.table:
         print(tables(options.output))
         return
-    run(
-        options.data,
-        options.seeds,
-        options.base,
-        options.output,
-        with_parts=not options.no_parts,
-        with_reader=options.reader,
-    )
+    run(options)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """The paper's recipe in full on many meta-paths and seeds, trained side by side: rows of docs/results.md.
 
     python benchmarks/side_by_side.py DATA --architecture bi [--seeds 0 1 2] [--paths P->P …] [--base FOLDER]
+                                      [--at-once N]
 
 The same rows as `benchmarks/classifier.py DATA --recipes paper` writes, into the same file, on one GPU in a
-fraction of the time: runs with as many steps are trained as one stack (see `stacked`). `together` in a row
-says of how many. Paths that draw the same pairs (where all documents have one venue, P(AV)P and PAP do) are
-trained once; `pairs_of` in the row of the second names the first. Runs that are in the results file already
-are left out.
+fraction of the time: runs with as many steps are trained as one stack (see `stacked`), or as several of at
+most N; a stack's rows are written when all of it is trained. `together` in a row says of how many. Paths that
+draw the same pairs (where all documents have one venue, P(AV)P and PAP do) are trained once; `pairs_of` in
+the row of the second names the first. Runs that are in the results file already are left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,9 @@ from micol.training import pair_examples, pairs_for, random_negatives, split
 from stacked.encoders import HEAD
 from stacked.training import Run as StackedRun
 from stacked.training import Training
+
+# The runs that draw the same pairs, and their one training.
+Told = tuple[list[Run], StackedRun]
 
 
 class Rememberer(Encoder):
@@ -78,9 +83,7 @@ def ranker_of(run: StackedRun, encoder: Encoder) -> BiEncoder | CrossEncoder:
     return cross
 
 
-def measured(
-    data: DataSet, encoder: Encoder, runs: Sequence[tuple[Sequence[Run], StackedRun]]
-) -> Iterator[dict[str, Any]]:
+def measured(data: DataSet, encoder: Encoder, runs: Sequence[Told]) -> Iterator[dict[str, Any]]:
     """A row for each of the runs, which are trained together; those with the same pairs have one training."""
     started = time.perf_counter()
     Training(encoder, [run for _, run in runs]).fit()
@@ -102,6 +105,14 @@ def measured(
             yield {**dict(zip(KEY, one.key, strict=True)), **found, **first}
 
 
+def stacks(runs: Sequence[Told], most: int) -> Iterator[Sequence[Told]]:
+    """Runs with as many steps, in stacks that are as large as each other and have `most` runs or fewer."""
+    for _, found in groupby(runs, key=lambda pair: pair[1].steps):
+        alike = list(found)
+        size = ceil(len(alike) / ceil(len(alike) / most))
+        yield from (alike[start : start + size] for start in range(0, len(alike), size))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -110,6 +121,7 @@ def main() -> None:
     parser.add_argument("--architecture", choices=("bi", "cross"), required=True)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--paths", nargs="+", default=[str(path) for path in PAPER_PATHS])
+    parser.add_argument("--at-once", type=int, default=1_000, metavar="N", help="the most runs of a stack")
     parser.add_argument("--base")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -124,7 +136,7 @@ def main() -> None:
     limit = resolve(options.architecture, options.paths[0], "paper", {}).max_tokens
     encoder = Rememberer.load(resolve_base(options.base), limit)
     say(f"training on {encoder.device}")
-    waiting: dict[tuple[int, bytes, bytes], tuple[list[Run], StackedRun]] = {}
+    waiting: dict[tuple[int, bytes, bytes], Told] = {}
     for run in (run for run in wanted if run.key not in done):
         say(f"preparing {run.path}, seed {run.seed}")
         settings = resolve(run.architecture, run.path, "paper", {"seed": run.seed})
@@ -137,8 +149,8 @@ def main() -> None:
         except micol.MicolError as error:
             say(f"{run.path} is left out: {error}")
     in_order = sorted(waiting.values(), key=lambda pair: pair[1].steps)
-    for _, together in groupby(in_order, key=lambda pair: pair[1].steps):
-        for row in measured(data, encoder, list(together)):
+    for stack in stacks(in_order, options.at_once):
+        for row in measured(data, encoder, stack):
             with options.output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
             say(" ".join(str(row[name]) for name in KEY) + f" P@1 {row['scores']['P@1']:.4f}")

@@ -152,6 +152,11 @@ def test_rows_are_written_once(rows_of: Callable[[str], list[dict[str, Any]]]) -
     assert all(0 < row["scores"]["P@1"] <= 1 for row in rows)
 
 
+def test_stacks_are_as_large_as_is_said(rows_of: Callable[[str], list[dict[str, Any]]]) -> None:
+    rows = rows_of("--seeds 0 1 2 3 --paths PAP --at-once 3")
+    assert [(row["seed"], row["together"]) for row in rows] == [(seed, 2) for seed in range(4)]
+
+
 def test_paths_with_the_same_pairs_are_trained_once(
     rows_of: Callable[[str], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
