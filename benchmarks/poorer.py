@@ -1,21 +1,21 @@
 """The fused ranking where data are poorer, against what it must never be worse than: tables of docs/best.md.
 
     python benchmarks/poorer.py DATA [DATA …] [--ways "names alone" …] [--base FOLDER] [--output FILE]
-    python benchmarks/poorer.py DATA [DATA …] --hierarchy [--ways "names alone" …]
     python benchmarks/poorer.py --table
 
 Nobody's data are whole: labels may have no descriptions, no second names or no hierarchy, documents no
 metadata, no titles or nothing but titles, and collections may be small. Each is taken away in turn; the
 poorest have a thousand documents without metadata, and labels with one name and nothing else. The encoder is
-the untrained one, so that two CPU cores do: what is checked is how evidence is weighed. With --hierarchy, the
-worth of the setting of that name is measured instead.
+the untrained one, so that two CPU cores do: what is checked is how evidence is weighed. Where labels have a
+hierarchy, whole or with one name each, the worth of the setting of that name is measured, too. What the
+output has already is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ TABLED = ("P@1", "NDCG@5", "PSP@1", "PSP@5")
 FUSED, LEXICAL, UNTRAINED = "fused", "lexical ranking", "untrained encoder"
 ABOVE = "above both on"
 SAID = CHOICES["hierarchy"]
+# Where it is measured what saying so is worth.
+TOLD = ("as it is", "names alone")
 FEW_LABELS, FEW_DOCUMENTS, SEED = 400, 1_000, 5
 
 
@@ -127,8 +129,8 @@ def remembering(encoder: Any) -> Any:
     return encoder
 
 
-def measure(data: Data, encoder: Any, write: Callable[[str, dict[str, float]], None], *, said: bool) -> None:
-    """The fused ranking and its rivals; or only that where something is `said` about the hierarchy."""
+def measure(data: Data, encoder: Any, *, told: bool) -> Iterator[tuple[str, dict[str, float]]]:
+    """The scores of the fused ranking and of its rivals; where it is told, of what is said of a hierarchy."""
     from micol.classify import Classifier
     from micol.evidence.fused import practice
     from micol.evidence.fusion import learn
@@ -138,16 +140,15 @@ def measure(data: Data, encoder: Any, write: Callable[[str, dict[str, float]], N
     model = Classifier.build(data.labels, encoder, settings, {}, data.train)
     assert model.fused
     found = model.fused.gather(list(data.test), encoder)
-    if said:
+    yield FUSED, data.scores(found.ranking(model.fused.fusion.logits(found.values)))
+    by_names = np.array([EXACT_NAMES.get(name, 0.0) for name in found.features], np.float32)
+    yield LEXICAL, data.scores(found.ranking(found.values @ by_names))
+    yield UNTRAINED, data.scores(model.rank_texts(data.test.texts()))
+    if told and found.values[:, found.features.index("depth")].any():
         evidence = practice(model.fused.memory, model.fused.side, encoder, settings.seed)
         for hierarchy in SAID:
-            fusion = learn(evidence, hierarchy=hierarchy)
-            write(hierarchy, data.scores(found.ranking(fusion.logits(found.values))))
-        return
-    write(FUSED, data.scores(found.ranking(model.fused.fusion.logits(found.values))))
-    by_names = np.array([EXACT_NAMES.get(name, 0.0) for name in found.features], np.float32)
-    write(LEXICAL, data.scores(found.ranking(found.values @ by_names)))
-    write(UNTRAINED, data.scores(model.rank_texts(data.test.texts())))
+            weights = learn(evidence, hierarchy=hierarchy).weights
+            yield hierarchy, data.scores(found.ranking(found.values @ weights))
 
 
 def tables(results: Path) -> str:
@@ -197,25 +198,28 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="*")
     parser.add_argument("--table", action="store_true", help="only print the results so far as Markdown")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
-    parser.add_argument("--hierarchy", action="store_true", help="what that setting is worth")
     parser.add_argument("--base")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.table:
         print(tables(options.output))
         return
+    rows = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
+    done = {(row["data"], row["way"]) for row in map(json.loads, rows)}
     for folder in options.data:
         whole = Data.read(folder)
         encoder = remembering(untrained_encoder(whole, options.base))
         for way in options.ways:
-
-            def write(system: str, scores: dict[str, float], name: str = whole.name, way: str = way) -> None:
-                row = {"data": name, "way": way, "system": system, "scores": scores}
-                with options.output.open("a", encoding="utf-8") as file:
+            if (whole.name, way) in done:
+                continue
+            found = dict(measure(WAYS[way](whole), encoder, told=way in TOLD))
+            with options.output.open("a", encoding="utf-8") as file:
+                for system, scores in found.items():
+                    row = {"data": whole.name, "way": way, "system": system, "scores": scores}
                     file.write(json.dumps(row) + "\n")
-                print(name, way, system, " ".join(f"{scores[measure]:.4f}" for measure in SHOWN), flush=True)
-
-            measure(WAYS[way](whole), encoder, write, said=options.hierarchy)
+            for system, scores in found.items():
+                shown = " ".join(f"{scores[name]:.4f}" for name in SHOWN)
+                print(whole.name, way, system, shown, flush=True)
 
 
 if __name__ == "__main__":

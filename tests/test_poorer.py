@@ -62,7 +62,7 @@ def test_only_what_is_named_is_taken_away(whole: Any, monkeypatch: pytest.Monkey
     assert small.test is whole.test
 
 
-def test_a_text_is_read_once_and_rows_are_tabled(
+def test_each_text_and_case_is_read_once_and_rows_are_tabled(
     tmp_path: Path, data_folder: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import poorer
@@ -82,14 +82,14 @@ def test_a_text_is_read_once_and_rows_are_tabled(
     poorer.main()
     texts = micol.Corpus.from_records(world.documents(240)).texts()
     assert [read.count(text) for text in texts] == [1] * len(texts)
-    monkeypatch.setattr(sys, "argv", [*arguments, "--hierarchy"])
-    poorer.main()
-    glance, whole, said = (table.splitlines() for table in poorer.tables(output).split("\n\n"))
     rows = [json.loads(line) for line in output.read_text().splitlines()]
+    poorer.main()
+    assert rows == [json.loads(line) for line in output.read_text().splitlines()]
+    glance, whole, said = (table.splitlines() for table in poorer.tables(output).split("\n\n"))
     fused, lexical, untrained = (row["scores"] for row in rows[:3])
     above = sum(fused[name] > max(lexical[name], untrained[name]) for name in poorer.SHOWN)
     first = f"{fused['P@1']:.3f} / {max(lexical['P@1'], untrained['P@1']):.3f}"
     assert glance[2] == f"| as it is | {first} |"
     assert whole[2].startswith(f"| small | as it is | {first} | ")
     assert whole[2].endswith(f" | {above} of 7 |")
-    assert [line.split(" | ")[1:3] for line in said[2:]] == [[way, hi] for way in ways for hi in poorer.SAID]
+    assert [line.split(" | ")[1:3] for line in said[2:]] == [["as it is", place] for place in poorer.SAID]
