@@ -198,10 +198,13 @@ def as_gathered(stored: Mapping[str, Any], name: str, labels: int) -> Gathered:
 
 
 def mean_of(sets: Sequence[Evidence], rough: Mapping[str, float]) -> float:
-    """Over the sets; measures that reward rare labels count as much as those that do not."""
-    scores = [one.rough(rough) for one in sets]
+    return float(np.mean([mean_of_measures(one.rough(rough)) for one in sets]))
+
+
+def mean_of_measures(scores: Mapping[str, float]) -> float:
+    """Measures that reward rare labels count as much as those that do not."""
     halves = [[name for name in SHOWN if name.startswith("PS") == rewarding] for rewarding in (False, True)]
-    return float(np.mean([np.mean([found[name] for name in half]) for found in scores for half in halves]))
+    return float(np.mean([np.mean([scores[name] for name in half]) for half in halves]))
 
 
 def settled(folders: Sequence[Path], work: tuple[str | None, int]) -> dict[str, Any]:
