@@ -182,14 +182,19 @@ def evidence_of(folder: Path, base: str | None = None) -> Evidence:
 
 
 def gathered(data: Data, ranker: Any) -> Evidence:
-    from micol.classify import Classifier
     from micol.evidence.fused import practice
+
+    fused = fused_around(data, ranker)
+    tested = fused.gather(list(data.test), ranker)
+    return Evidence(data, tested, practice(fused.memory, fused.side, ranker, 0, most=PRACTICE))
+
+
+def fused_around(data: Data, ranker: Any) -> Any:
+    """What a model of the default recipe knows whose encoder is this one."""
+    from micol.classify import Classifier
     from micol.settings import resolve
 
-    model = Classifier.build(data.labels, ranker, resolve("bi", "auto", "best", {}), {}, data.train)
-    assert model.fused
-    tested = model.fused.gather(list(data.test), ranker)
-    return Evidence(data, tested, practice(model.fused.memory, model.fused.side, ranker, 0, most=PRACTICE))
+    return Classifier.build(data.labels, ranker, resolve("bi", "auto", "best", {}), {}, data.train).fused
 
 
 def as_gathered(stored: Mapping[str, Any], name: str, labels: int) -> Gathered:
