@@ -151,6 +151,7 @@ def measured() -> dict[str, list[str]]:
         ("classifier", "classifier", "--table"),
         ("development", "classifier", "--table", "--output", str(results / "development.jsonl")),
         ("best", "best", "--table"),
+        ("further_sources", "further_sources", "--table"),
         ("path_choice", "path_choice"),
         ("poorer", "poorer", "--table"),
         ("reader", "best", "--table", "--output", str(results / "best_reader.jsonl")),
@@ -187,6 +188,10 @@ def test_where_data_are_poorer_is_what_was_measured(measured: dict[str, list[str
     page = (ROOT / "docs/best.md").read_text(encoding="utf-8")
     assert at_a_glance in page
     assert hierarchy in page
+
+
+def test_further_sources_are_what_was_measured(measured: dict[str, list[str]]) -> None:
+    assert "\n".join(measured["further_sources"]) in (ROOT / "docs/best.md").read_text(encoding="utf-8")
 
 
 def test_the_first_numbers_of_the_readme_are_those_that_were_measured(measured: dict[str, list[str]]) -> None:
