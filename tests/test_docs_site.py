@@ -67,6 +67,12 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
         assert (site / name).with_suffix(".html").exists()
 
 
+def test_tables_are_tables(site: Path) -> None:
+    """Without an empty line above, a table is read as a paragraph."""
+    for path in html(site):
+        assert not re.search(r"<p>\s*\|", path.read_text(encoding="utf-8")), path
+
+
 def test_the_reference_is_whole(site: Path) -> None:
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     for verb in VERBS:
