@@ -13,7 +13,6 @@ What the output has already is left out.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from rows import add_rows, read_rows
 
 RESULTS = Path(__file__).parent / "results" / "best.jsonl"
 SHOWN = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@5")
@@ -250,7 +251,7 @@ def reliability(data: Data, gathered: Any, probabilities: np.ndarray) -> list[di
 
 def tables(results: Path) -> str:
     """The results as Markdown: each system's mean over seeds, the paths chosen, and the reliability."""
-    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(results)
     systems: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         systems.setdefault((row["data"], row["system"]), []).append(row)
@@ -282,8 +283,7 @@ def run(options: argparse.Namespace) -> None:
     from micol.machine import machine
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else machine()
-    rows = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
-    done = {(row["data"], row["seed"], row["system"]) for row in map(json.loads, rows)}
+    done = {(row["data"], row["seed"], row["system"]) for row in read_rows(options.output)}
 
     def write(trial: Trial, systems: Systems) -> None:
         for system, measured in systems.items():
@@ -292,8 +292,7 @@ def run(options: argparse.Namespace) -> None:
                 continue
             found = measured()
             row = {"data": trial.data.name, "system": system, "seed": trial.seed, **found, "device": device}
-            with options.output.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            add_rows(options.output, [row])
             shown = " ".join(f"{name} {found['scores'][name]:.4f}" for name in SHOWN)
             print(trial.data.name, trial.seed, system, shown, found.get("training_seconds", ""), flush=True)
 

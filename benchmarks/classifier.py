@@ -21,6 +21,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rows import add_rows, read_rows
+
 if TYPE_CHECKING:
     import micol
 
@@ -133,7 +135,7 @@ def paths_of(folder: Path) -> list[str]:
 def table(results: Path) -> str:
     """The results as Markdown: a line for each system and path, seeds averaged."""
     systems: dict[tuple[Any, ...], list[dict[str, float]]] = {}
-    for row in map(json.loads, results.read_text(encoding="utf-8").splitlines()):
+    for row in read_rows(results):
         if "scores" in row:
             key = tuple(row[name] for name in ("data", "recipe", "architecture", "path", "changed"))
             systems.setdefault(key, []).append(row["scores"])
@@ -173,10 +175,7 @@ def main() -> None:
     if options.table:
         print(table(options.output))
         return
-    done = {}
-    if options.output.exists():
-        rows = map(json.loads, options.output.read_text(encoding="utf-8").splitlines())
-        done = {tuple(row[name] for name in KEY): row for row in rows}
+    done = {tuple(row[name] for name in KEY) for row in read_rows(options.output)}
     changed = dict(map(parse_setting, options.set))
     runs = [
         Run(folder, recipe, architecture, path, seed, options.base, changed)
@@ -189,14 +188,10 @@ def main() -> None:
     waiting = [run for run in runs if run.key not in done]
     options.output.parent.mkdir(exist_ok=True)
     context = multiprocessing.get_context("spawn")
-    with (
-        options.output.open("a", encoding="utf-8") as file,
-        ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
-    ):
+    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         for finished in as_completed([pool.submit(measure, run) for run in waiting]):
             row = finished.result()
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            file.flush()
+            add_rows(options.output, [row])
             scores = row.get("scores", {})
             shown = f"P@1 {scores['P@1']:.4f} NDCG@5 {scores['NDCG@5']:.4f}" if scores else row["failed"]
             times = f"{row.get('training_seconds')} s + {row.get('tagging_seconds')} s"

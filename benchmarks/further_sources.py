@@ -19,7 +19,6 @@ settle.py. What the output has already is left out.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from micol.progress import say
 from micol.retrieve import BM25
 from micol.sparse import Entries
 from poorer import as_table, untrained_encoder
+from rows import add_rows, read_rows
 from settle import PRACTICE, Measures, fused_around, mean_of_measures
 
 RESULTS = Path(__file__).parent / "results" / "further_sources.jsonl"
@@ -148,7 +148,7 @@ def measured(folder: Path, base: str | None) -> Iterator[dict[str, Any]]:
 
 def table(results: Path) -> str:
     means: dict[tuple[str, float], dict[str, float]] = {}
-    for row in map(json.loads, results.read_text(encoding="utf-8").splitlines()):
+    for row in read_rows(results):
         means.setdefault((row["source"], row["weight"]), {})[row["data"]] = mean_of_measures(row["scores"])
     names = list(means[NONE, 0.0])
     alone = means[NONE, 0.0]
@@ -169,14 +169,12 @@ def main() -> None:
     parser.add_argument("--base")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    lines = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
-    done = {json.loads(line)["data"] for line in lines}
+    done = {row["data"] for row in read_rows(options.output)}
     for folder in options.data:
         if folder.name in done:
             continue
         rows = list(measured(folder, options.base))
-        with options.output.open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
+        add_rows(options.output, rows)
         say(f"{folder.name}: {mean_of_measures(rows[0]['scores']):.4f} without a further source")
     print(table(options.output))
 

@@ -8,24 +8,20 @@ trained on each path, the mean over seeds in results/classifier.jsonl.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
+
+from rows import read_rows
 
 RESULTS = Path(__file__).parent / "results"
 JUDGED = re.compile(r"(?:not )?trained on (\S+): .* score (-?[\d.]+)")
 HELPED = "training helped"
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf-8").splitlines()]
-
-
 def trained() -> dict[str, dict[str, float]]:
     """For each data set the mean NDCG@5 of the default recipe's bi-encoder by path."""
     found: dict[str, dict[str, list[float]]] = {}
-    for row in rows("classifier.jsonl"):
+    for row in read_rows(RESULTS / "classifier.jsonl"):
         if (row["recipe"], row["architecture"], row["changed"]) == ("best", "bi", "{}"):
             found.setdefault(row["data"], {}).setdefault(row["path"], []).append(row["scores"]["NDCG@5"])
     return {
@@ -40,7 +36,7 @@ def main() -> None:
     truth = trained()
     print("| data | seed | kept | NDCG@5 | best path | its NDCG@5 | paths judged | rank correlation |")
     print("| --- " * 8 + "|")
-    for row in rows("best.jsonl"):
+    for row in read_rows(RESULTS / "best.jsonl"):
         if row["system"] != "best":
             continue
         of_path = truth[row["data"]]

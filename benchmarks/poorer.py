@@ -14,7 +14,6 @@ output has already is left out.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 
 from best import EXACT_NAMES, SHOWN, Data
 from micol.settings import CHOICES
+from rows import add_rows, read_rows
 
 RESULTS = Path(__file__).parent / "results" / "poorer.jsonl"
 TABLED = ("P@1", "NDCG@5", "PSP@1", "PSP@5")
@@ -154,7 +154,7 @@ def measure(data: Data, encoder: Any, *, told: bool) -> Iterator[tuple[str, dict
 def tables(results: Path) -> str:
     """As Markdown: P@1 at a glance, all of it, and what the setting of the hierarchy is worth."""
     cells: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for row in map(json.loads, results.read_text(encoding="utf-8").splitlines()):
+    for row in read_rows(results):
         cells.setdefault((row["data"], row["way"]), {})[row["system"]] = row["scores"]
     both = {cell: compared(systems) for cell, systems in cells.items() if FUSED in systems}
     names = list(dict.fromkeys(data for data, _ in both))
@@ -204,8 +204,7 @@ def main() -> None:
     if options.table:
         print(tables(options.output))
         return
-    rows = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
-    done = {(row["data"], row["way"]) for row in map(json.loads, rows)}
+    done = {(row["data"], row["way"]) for row in read_rows(options.output)}
     for folder in options.data:
         whole = Data.read(folder)
         encoder = remembering(untrained_encoder(whole, options.base))
@@ -213,10 +212,9 @@ def main() -> None:
             if (whole.name, way) in done:
                 continue
             found = dict(measure(WAYS[way](whole), encoder, told=way in TOLD))
-            with options.output.open("a", encoding="utf-8") as file:
-                for system, scores in found.items():
-                    row = {"data": whole.name, "way": way, "system": system, "scores": scores}
-                    file.write(json.dumps(row) + "\n")
+            told = {"data": whole.name, "way": way}
+            rows = [{**told, "system": system, "scores": scores} for system, scores in found.items()]
+            add_rows(options.output, rows)
             for system, scores in found.items():
                 shown = " ".join(f"{scores[name]:.4f}" for name in SHOWN)
                 print(whole.name, way, system, shown, flush=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -36,6 +35,7 @@ from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.encoder import Encoder
 from micol.settings import Settings, resolve
 from micol.training import pair_examples, pairs_for, random_negatives, split
+from rows import add_rows, read_rows
 from stacked.encoders import HEAD
 from stacked.training import Run as StackedRun
 from stacked.training import Training
@@ -125,8 +125,7 @@ def main() -> None:
     parser.add_argument("--base")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
-    rows = options.output.read_text(encoding="utf-8").splitlines() if options.output.exists() else []
-    done = {tuple(row[name] for name in KEY) for row in map(json.loads, rows)}
+    done = {tuple(row[name] for name in KEY) for row in read_rows(options.output)}
     wanted = [
         Run(options.data, "paper", options.architecture, path, seed, options.base, {})
         for path in options.paths
@@ -151,8 +150,7 @@ def main() -> None:
     in_order = sorted(waiting.values(), key=lambda pair: pair[1].steps)
     for stack in stacks(in_order, options.at_once):
         for row in measured(data, encoder, stack):
-            with options.output.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            add_rows(options.output, [row])
             say(" ".join(str(row[name]) for name in KEY) + f" P@1 {row['scores']['P@1']:.4f}")
 
 
