@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rows import add_rows, read_rows
+from rows import add_rows, read_rows, tell_left_out
 
 RESULTS = Path(__file__).parent / "results" / "best.jsonl"
 SHOWN = ("P@1", "P@3", "P@5", "NDCG@3", "NDCG@5", "PSP@1", "PSP@5")
@@ -286,10 +286,9 @@ def run(options: argparse.Namespace) -> None:
     done = {(row["data"], row["seed"], row["system"]) for row in read_rows(options.output)}
 
     def write(trial: Trial, systems: Systems) -> None:
-        for system, measured in systems.items():
-            key = (trial.data.name, trial.seed, system)
-            if key in done:
-                continue
+        new = {name: run for name, run in systems.items() if (trial.data.name, trial.seed, name) not in done}
+        tell_left_out(options.output, len(systems) - len(new))
+        for system, measured in new.items():
             found = measured()
             row = {"data": trial.data.name, "system": system, "seed": trial.seed, **found, "device": device}
             add_rows(options.output, [row])

@@ -21,7 +21,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rows import add_rows, read_rows
+from rows import add_rows, read_rows, tell_left_out
 
 if TYPE_CHECKING:
     import micol
@@ -186,6 +186,7 @@ def main() -> None:
         if path != "untrained" or (architecture == "bi" and seed == options.seeds[0])
     ]
     waiting = [run for run in runs if run.key not in done]
+    tell_left_out(options.output, len(runs) - len(waiting))
     options.output.parent.mkdir(exist_ok=True)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:

@@ -34,7 +34,7 @@ from micol.progress import say
 from micol.retrieve import BM25
 from micol.sparse import Entries
 from poorer import as_table, untrained_encoder
-from rows import add_rows, read_rows
+from rows import add_rows, read_rows, tell_left_out
 from settle import PRACTICE, Measures, fused_around, mean_of_measures
 
 RESULTS = Path(__file__).parent / "results" / "further_sources.jsonl"
@@ -170,9 +170,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     done = {row["data"] for row in read_rows(options.output)}
-    for folder in options.data:
-        if folder.name in done:
-            continue
+    new = [folder for folder in options.data if folder.name not in done]
+    tell_left_out(options.output, len(options.data) - len(new))
+    for folder in new:
         rows = list(measured(folder, options.base))
         add_rows(options.output, rows)
         say(f"{folder.name}: {mean_of_measures(rows[0]['scores']):.4f} without a further source")

@@ -23,7 +23,7 @@ import numpy as np
 
 from best import EXACT_NAMES, SHOWN, Data
 from micol.settings import CHOICES
-from rows import add_rows, read_rows
+from rows import add_rows, read_rows, tell_left_out
 
 RESULTS = Path(__file__).parent / "results" / "poorer.jsonl"
 TABLED = ("P@1", "NDCG@5", "PSP@1", "PSP@5")
@@ -208,9 +208,9 @@ def main() -> None:
     for folder in options.data:
         whole = Data.read(folder)
         encoder = remembering(untrained_encoder(whole, options.base))
-        for way in options.ways:
-            if (whole.name, way) in done:
-                continue
+        new = [way for way in options.ways if (whole.name, way) not in done]
+        tell_left_out(options.output, len(options.ways) - len(new))
+        for way in new:
             found = dict(measure(WAYS[way](whole), encoder, told=way in TOLD))
             told = {"data": whole.name, "way": way}
             rows = [{**told, "system": system, "scores": scores} for system, scores in found.items()]

@@ -35,7 +35,7 @@ from micol.rank.cross_encoder import CrossEncoder
 from micol.rank.encoder import Encoder
 from micol.settings import Settings, resolve
 from micol.training import pair_examples, pairs_for, random_negatives, split
-from rows import add_rows, read_rows
+from rows import add_rows, read_rows, tell_left_out
 from stacked.encoders import HEAD
 from stacked.training import Run as StackedRun
 from stacked.training import Training
@@ -131,12 +131,14 @@ def main() -> None:
         for path in options.paths
         for seed in options.seeds
     ]
+    new = [run for run in wanted if run.key not in done]
+    tell_left_out(options.output, len(wanted) - len(new))
     data = DataSet(options.data)
     limit = resolve(options.architecture, options.paths[0], "paper", {}).max_tokens
     encoder = Rememberer.load(resolve_base(options.base), limit)
     say(f"training on {encoder.device}")
     waiting: dict[tuple[int, bytes, bytes], Told] = {}
-    for run in (run for run in wanted if run.key not in done):
+    for run in new:
         say(f"preparing {run.path}, seed {run.seed}")
         settings = resolve(run.architecture, run.path, "paper", {"seed": run.seed})
         try:

@@ -34,7 +34,7 @@ def rows_of(
 
 @pytest.mark.slow
 def test_what_an_earlier_run_has_measured_is_left_out(
-    rows_of: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+    rows_of: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import best
 
@@ -45,7 +45,11 @@ def test_what_an_earlier_run_has_measured_is_left_out(
 
     monkeypatch.setattr(best.Trial, "best", unwanted)
     systems = rows_of("--seeds", "0")
+    capsys.readouterr()
     assert rows_of("--seeds", "0") == systems
+    told = capsys.readouterr().err
+    assert "rows.jsonl: has 1 of these results already; give another --output" in told
+    assert f"has {len(systems) - 1} of these results already" in told
     assert {"rough sum", "without similar documents", "lexical ranking", "without training"} < {*systems}
 
 
