@@ -197,13 +197,16 @@ class ReaderTrial(Trial):
     @cached_property
     def gathered(self) -> tuple[Any, float]:
         """Read whether the model listens or not: whether it is right to leave that out is to be seen, too."""
-        from micol.evidence.gather import gather
+        from micol.evidence.gather import Read, gather
 
         model, _ = self.trained
         fused, documents = model.fused, self.documents
-        return seconds_of(
-            lambda: fused.reader.read(documents, gather(documents, fused.memory, fused.side, model.ranker))
-        )
+
+        def read_together() -> Any:
+            read = Read.by(model.ranker, documents)
+            return fused.reader.read(documents, gather(documents, read, fused.memory, fused.side))
+
+        return seconds_of(read_together)
 
     @cached_property
     def practice(self) -> Any:

@@ -4,12 +4,14 @@
     python benchmarks/further_sources.py --table
 
 DEV is made by development_sets.py: no set that results are reported on is looked at. Each source is added to
-the rough sum, whose weights stay as they are, by several weights:
+the rough sum without tags, whose weights stay as they are, by several weights:
 
 BM25                    of the document with a label's name and description
 meaning of the similar  the cosine of similar documents' mean vector with a label's name and description
 meaning of the linked   the same for linked documents
 what the similar mean   what similar documents name, and what stands out in their meaning, as if it was named
+tags of neighbours      what similar and linked documents would be tagged with, in the place of what they
+                        name: the weight is its share of theirs
 
 All are measured against what is usual for the document and for the label. A cell of the table is the mean of
 all measures that are reported, where those that reward rare labels count as much as the others, as in
@@ -29,7 +31,7 @@ from scipy.sparse import csr_array, vstack
 from best import Data
 from micol.evidence import fusion
 from micol.evidence.facts import Standard, moments
-from micol.evidence.gather import Gathered, lift
+from micol.evidence.gather import NEARBY, SHARE_OF_TAGS, Gathered, lift
 from micol.progress import say
 from micol.retrieve import BM25
 from micol.sparse import Entries
@@ -131,9 +133,12 @@ def measured(folder: Path, base: str | None) -> Iterator[dict[str, Any]]:
     data = Data.read(folder)
     encoder = untrained_encoder(data, base)
     fused = fused_around(data, encoder)
-    pairs = fused.gather(list(data.test), encoder)
-    places = fusion.places_left_out(practice(fused.memory, fused.side, encoder, 0, most=PRACTICE))
-    rough = pairs.values @ fusion.rough_weights(pairs.features, places)
+    tagged = fused.gather(list(data.test), encoder)
+    pairs = tagged.untagged
+    places = fusion.places_left_out(practice(fused.memory, fused.side, encoder, 0, most=PRACTICE).untagged)
+    weights = fusion.rough_weights(pairs.features, places)
+    rough = pairs.values @ weights
+    by_tags = (tagged.values - pairs.values)[:, NEARBY] / SHARE_OF_TAGS @ weights[NEARBY]
     measures = Measures.of(data, pairs)
 
     def row(source: str, weight: float, scores: np.ndarray) -> dict[str, Any]:
@@ -141,7 +146,7 @@ def measured(folder: Path, base: str | None) -> Iterator[dict[str, Any]]:
         return {"data": data.name, "source": source, "weight": weight, "scores": found}
 
     yield row(NONE, 0.0, rough)
-    for source, values in further_sources(data, fused, pairs):
+    for source, values in (*further_sources(data, fused, pairs), ("tags of neighbours", by_tags)):
         for weight in WEIGHTS:
             yield row(source, weight, rough + weight * values)
 

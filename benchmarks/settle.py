@@ -11,8 +11,8 @@ that reward rare labels count as much as the others. The weight of rarity is the
 end depends on the order of the changes, eleven random orders are tried, as many at a time as there are
 processors; of each weight the median of the eleven ends is kept. What settling is worth on data that it has
 not seen is told by leaving out each set in turn: the same on the other sets, then measured on that one.
-Vectors are those of the untrained encoder. The evidence of each set is kept beside its documents, so that a
-second run begins at once.
+Vectors are those of the untrained encoder, and no document is tagged: tags share the weight of what
+neighbours name. The evidence of each set is kept beside its documents, so that a second run begins at once.
 """
 
 from __future__ import annotations
@@ -185,8 +185,9 @@ def gathered(data: Data, ranker: Any) -> Evidence:
     from micol.evidence.fused import practice
 
     fused = fused_around(data, ranker)
-    tested = fused.gather(list(data.test), ranker)
-    return Evidence(data, tested, practice(fused.memory, fused.side, ranker, 0, most=PRACTICE))
+    tested = fused.gather(list(data.test), ranker).untagged
+    practised = practice(fused.memory, fused.side, ranker, 0, most=PRACTICE).untagged
+    return Evidence(data, tested, practised)
 
 
 def fused_around(data: Data, ranker: Any) -> Any:
@@ -199,7 +200,7 @@ def fused_around(data: Data, ranker: Any) -> Any:
 
 def as_gathered(stored: Mapping[str, Any], name: str, labels: int) -> Gathered:
     keys, values, documents = (stored[f"{name}_{part}"] for part in ("keys", "values", "documents"))
-    return Gathered(keys, values.astype(np.float32), int(documents), labels, *[None] * 4)  # type: ignore[arg-type]
+    return Gathered.without_texts(keys, values.astype(np.float32), int(documents), labels)
 
 
 def mean_of(sets: Sequence[Evidence], rough: Mapping[str, float]) -> float:

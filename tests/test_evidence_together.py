@@ -20,7 +20,7 @@ from micol.errors import MicolError, UsageError
 from micol.evidence import together
 from micol.evidence.fused import Fused, practice
 from micol.evidence.fusion import ROUGH, Fusion, learn
-from micol.evidence.gather import FEATURES, SOURCES, TOGETHER, Gathered, gather
+from micol.evidence.gather import FEATURES, SOURCES, TOGETHER, Gathered, Read, gather
 from micol.explain import Explainer
 from micol.folder import ModelFolder
 from micol.rank.bi_encoder import BiEncoder
@@ -94,7 +94,7 @@ def test_the_column_is_that_of_a_plain_computation(model: micol.Classifier, unse
     fused, cross, n = fused_of(model), model.reader, len(model.labels)
     assert cross is not None
     documents = [*list(unseen)[:6], Document("empty", "", "")]
-    before = gather(documents, fused.memory, fused.side, encoder_of(model))
+    before = gather(documents, Read.by(encoder_of(model), documents), fused.memory, fused.side)
     after = fused.gather(documents, encoder_of(model))
     assert before.features == FEATURES[:-1]
     assert after.features == FEATURES
@@ -300,8 +300,7 @@ def read_by(reader: np.ndarray, rough: np.ndarray) -> Gathered:
     unread = np.argsort(np.argsort(-rough, axis=1), axis=1) >= FEW
     lowest = np.where(unread, np.inf, reader).min(axis=1, keepdims=True)
     values[:, -1] = np.where(unread, lowest, reader).ravel()
-    nothing = np.empty((0, 1))
-    return Gathered(np.arange(rough.size), values, documents, n, None, nothing, nothing, nothing)  # type: ignore[arg-type]
+    return Gathered.without_texts(np.arange(rough.size), values, documents, n)
 
 
 def test_a_cross_encoder_at_odds_with_the_rest_is_left_out_and_not_asked(

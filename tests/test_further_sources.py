@@ -80,6 +80,7 @@ def test_further_sources_are_measured_once(
     assert table[2] == f"| none | 0 | {mean:.4f} | {mean:.4f} |"
     sources = list(dict.fromkeys(row["source"] for row in rows[1:]))
     assert sources == [
-        "BM25", "meaning of the similar", "meaning of the linked", "what the similar mean"
+        "BM25", "meaning of the similar", "meaning of the linked", "what the similar mean",
+        "tags of neighbours",
     ]  # fmt: skip
     assert len(table) == 3 + len(further_sources.WEIGHTS) * len(sources)

@@ -101,8 +101,7 @@ def evidence(depth_by_meaning: float, depth_by_neighbours: float) -> Gathered:
     values[:, FEATURES.index("depth")] = depth
     for name, preference in (("name", depth_by_meaning), ("similar", depth_by_neighbours)):
         values[:, FEATURES.index(name)] = named + preference * depth + rng.normal(size=size)
-    nothing = np.empty((0, 1))
-    return Gathered(np.arange(size), values, documents, labels, None, nothing, nothing, nothing)  # type: ignore[arg-type]
+    return Gathered.without_texts(np.arange(size), values, documents, labels)
 
 
 @pytest.mark.parametrize(

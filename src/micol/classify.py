@@ -91,7 +91,7 @@ class Classifier:
         memory = Memory.of(corpus, labels, ranker, names, vectors, settings.memory, settings.seed)
         fused = Fused.learned(memory, ranker, names, vectors, settings, reader)
         config["evidence"] = fused.fusion.as_dict()
-        classifier = cls(labels, ranker, vectors, config, names, lambda: memory, reader)
+        classifier = cls(labels, ranker, vectors, config, names, lambda: fused.memory, reader)
         classifier.fused = fused
         return classifier
 

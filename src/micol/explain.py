@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from micol.classify import Classifier
 from micol.evidence.fused import Fused
-from micol.evidence.gather import Gathered
+from micol.evidence.gather import TAG_TRACE, TRACE, Gathered
 from micol.evidence.sentences import spans
 from micol.rank.bi_encoder import BiEncoder
 from micol.ranking import Ranking
@@ -29,7 +29,9 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A remembered document that names the label, and how it was found: similar or linked."""
+    """A remembered document that names the label or would be tagged with it, and how it was found: similar or
+    linked.
+    """
 
     id: str
     title: str
@@ -159,9 +161,12 @@ def best_sentence(fused: Fused, gathered: Gathered, document: Document, position
 
 
 def naming(fused: Fused, neighbours: csr_array, position: int, via: str) -> list[Neighbour]:
-    """The neighbours that name a label, those that count most first."""
-    mentions = fused.side.facts.mentions[[position]].toarray()[0]
-    weights = neighbours.toarray()[0] * mentions
+    """The neighbours that name a label or would be tagged with it, those that count most first."""
+    facts = fused.side.facts
+    named = facts.mentions[[position]] / (facts.mention_mean[position] + TRACE)
+    tagged = facts.tags[[position]] / (facts.tag_mean[position] + TAG_TRACE)
+    said = (named + tagged).toarray()[0]
+    weights = neighbours.toarray()[0] * said
     order = np.argsort(-weights)[:MOST_NEIGHBOURS]
     documents = fused.memory.documents
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -82,6 +82,9 @@ class LabelFacts:
     sentence_spread: np.ndarray
     mentions: csr_array  # [labels, documents]: what each document's mention is worth
     mention_mean: np.ndarray
+    tagged: np.ndarray  # whether remembered documents have been tagged with it
+    tags: csr_array  # [labels, documents]: the odds that a document's tag is right
+    tag_mean: np.ndarray
 
     @classmethod
     def of(
@@ -92,8 +95,11 @@ class LabelFacts:
         name_vectors: np.ndarray,
         text_vectors: np.ndarray,
         specificity: np.ndarray,
+        places: np.ndarray,
     ) -> LabelFacts:
-        """The facts of these labels. Vectors are float16 [labels, dim]."""
+        """The facts of these labels. Vectors are float16 [labels, dim]; places are those among the labels
+        that training knew, or -1.
+        """
         known, found = NameFacts.of(memory, names)
         documents, labels = len(memory.texts), len(names)
         worth = mention_worth(found, known.rarity, known.topicality)
@@ -101,6 +107,7 @@ class LabelFacts:
         name, text, sentence = spreads(
             memory, name_vectors.astype(np.float32), text_vectors.astype(np.float32)
         )
+        tags = memory.tags_at(places)
         return cls(
             known.rarity,
             known.topicality,
@@ -111,8 +118,14 @@ class LabelFacts:
             *text,
             *sentence,
             mentions,
-            np.asarray(mentions.sum(axis=1)).ravel() / documents,
+            mean_of_rows(mentions),
+            (places >= 0) & (memory.tags is not None),
+            tags,
+            mean_of_rows(tags),
         )
+
+    def with_tags(self, tags: csr_array) -> LabelFacts:
+        return replace(self, tagged=np.ones(len(self.tagged), bool), tags=tags, tag_mean=mean_of_rows(tags))
 
     def taken(self, positions: np.ndarray) -> LabelFacts:
         return LabelFacts(*(getattr(self, field.name)[positions] for field in fields(self)))
@@ -122,11 +135,16 @@ class LabelFacts:
         columns = []
         for field in fields(self):
             both = [getattr(self, field.name), getattr(other, field.name)]
-            if field.name == "mentions":
+            if isinstance(both[0], csr_array):
                 columns.append(csr_array(hstack([part.T for part in both]).T))
             else:
                 columns.append(np.concatenate(both))
         return LabelFacts(*columns)
+
+
+def mean_of_rows(values: csr_array) -> np.ndarray:
+    mean: np.ndarray = np.asarray(values.sum(axis=1)).ravel() / values.shape[1]
+    return mean
 
 
 def rarity_of(frequency: np.ndarray, documents: int) -> np.ndarray:

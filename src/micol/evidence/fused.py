@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from micol.evidence.fusion import Fusion, learn
-from micol.evidence.gather import TOGETHER, Gathered, LabelSide, gather
+from micol.evidence.gather import TOGETHER, Gathered, LabelSide, Read, gather
 from micol.evidence.memory import Memory
+from micol.evidence.tags import PRACTICE, portions_of, practised, tags_of
 from micol.evidence.together import Reader
 from micol.labels import LabelSpace
 from micol.progress import track
@@ -21,10 +22,6 @@ from micol.settings import Settings
 if TYPE_CHECKING:
     from micol.rank.bi_encoder import BiEncoder
     from micol.rank.cross_encoder import CrossEncoder
-
-# Unlabelled documents from which the weights are learned, so many at a time.
-PRACTICE = 5_000
-PORTION = 250
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,8 @@ class Fused:
     ) -> Fused:
         """Learns from what is remembered how to weigh the evidence for the labels that training knows."""
         side = LabelSide.of(memory, memory.labels, name_vectors, text_vectors)
+        tags = tags_of(memory, side, settings.seed, settings.hierarchy)
+        memory, side = memory.with_tags(tags), side.tagged(tags)
         reader = reader_of(cross, memory.labels, memory)
         evidence = practice(memory, side, encoder, settings.seed, reader)
         return cls(memory, side, learn(evidence, hierarchy=settings.hierarchy), reader)
@@ -59,7 +58,8 @@ class Fused:
         candidates: Ranking | None = None,
         allowed: np.ndarray | None = None,
     ) -> Gathered:
-        found = gather(documents, self.memory, self.side, encoder, candidates=candidates, allowed=allowed)
+        read = Read.by(encoder, documents)
+        found = gather(documents, read, self.memory, self.side, candidates=candidates, allowed=allowed)
         if self.reader is None:
             return found
         if not self.fusion.weight(TOGETHER):
@@ -99,11 +99,10 @@ def practice(
     most: int = PRACTICE,
 ) -> Gathered:
     """The evidence about some of the remembered documents."""
-    some = np.random.default_rng((seed, 8)).permutation(len(memory.documents))[:most]
-    portions = [some[start : start + PORTION] for start in range(0, len(some), PORTION)]
     parts = []
+    portions = portions_of(practised(memory, seed, most))
     for portion in track(portions, "weighing evidence", unit="portions"):
         documents = [memory.documents[int(position)] for position in portion]
-        found = gather(documents, memory, side, encoder)
+        found = gather(documents, Read.by(encoder, documents), memory, side)
         parts.append(reader.read(documents, found) if reader else found)
     return Gathered.joined(parts)

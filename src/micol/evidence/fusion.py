@@ -118,7 +118,7 @@ def learn(practice: Gathered, without: Sequence[str] = (), hierarchy: str = AUTO
 
     `without` names sources to leave out, for ablations; `hierarchy` is the setting of that name.
     """
-    features, places = practice.features, places_left_out(practice, hierarchy)
+    features, places = practice.features, places_left_out(practice.untagged, hierarchy)
     at_odds = [
         source
         for source in sources_among(features)
@@ -159,7 +159,7 @@ def learn(practice: Gathered, without: Sequence[str] = (), hierarchy: str = AUTO
         spreads = [(practice.values[:, others] @ some[others]).std() for some in (weights, rough)]
         weights[below] = rough[below] * spreads[0] / max(spreads[1], 1e-9)
     logits = practice.values @ weights + found[-1]
-    slope, shift = logistic(logits[:, None].astype(float), agreement(practice, rough), 0.0)
+    slope, shift = logistic(logits[:, None].astype(float), agreement(practice.untagged, rough), 0.0)
     return Fusion(weights, float(found[-1]), max(float(slope), 1e-3), float(shift), tuple(rejected))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,9 +49,12 @@ SOURCES = {
     "linked documents": ("linked",),
     "read together": (TOGETHER,),
 }
+NEARBY = [FEATURES.index(name) for name in ("similar", "linked")]
 BY_MEANING, BY_NEIGHBOURS = 60, 30
 # Added to what is borrowed before the logarithm: a trace is as good as nothing.
-TRACE = 0.05
+TRACE, TAG_TRACE = 0.05, 0.001
+# What neighbours would be tagged with counts as much as what they name.
+SHARE_OF_TAGS = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,20 @@ class Gathered:
 
     keys: np.ndarray
     values: np.ndarray  # float32 [pairs, features]
+    named_nearby: np.ndarray  # float32 [pairs, 2]: what similar and linked documents name, their tags aside
     documents: int
     labels: int
     mentions: Mentions
     vectors: np.ndarray
     sentence_vectors: np.ndarray
     sentence_bounds: np.ndarray
+
+    @classmethod
+    def without_texts(cls, keys: np.ndarray, values: np.ndarray, documents: int, labels: int) -> Gathered:
+        """What weights are learned from, before any document is tagged; where texts say so is left out."""
+        nothing = np.empty(0, np.float32)
+        mentions = Mentions(*[nothing] * len(fields(Mentions)))
+        return cls(keys, values, values[:, NEARBY], documents, labels, mentions, *[nothing] * 3)
 
     @classmethod
     def joined(cls, parts: Sequence[Gathered]) -> Gathered:
@@ -76,6 +88,7 @@ class Gathered:
             last,
             keys=np.concatenate(keys),
             values=np.concatenate([part.values for part in parts]),
+            named_nearby=np.concatenate([part.named_nearby for part in parts]),
             documents=int(documents[-1]),
         )
 
@@ -88,6 +101,15 @@ class Gathered:
     def features(self) -> tuple[str, ...]:
         return FEATURES[: self.values.shape[1]]
 
+    @cached_property
+    def untagged(self) -> Gathered:
+        """As if no document had been tagged yet: tags follow from all other evidence, so what is to be told
+        by how sources agree must do without.
+        """
+        values = self.values.copy()
+        values[:, NEARBY] = self.named_nearby
+        return replace(self, values=values)
+
     def with_together(self, values: np.ndarray) -> Gathered:
         """With the column of what a cross-encoder says of each pair."""
         column = values.astype(np.float32)[:, None]
@@ -96,6 +118,26 @@ class Gathered:
     def ranking(self, scores: np.ndarray) -> Ranking:
         labels = (self.keys % self.labels).astype(np.int32)
         return Ranking.from_entries(self.rows, labels, scores.astype(np.float32), self.documents)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What an encoder makes of documents and of their sentences."""
+
+    vectors: np.ndarray
+    sentence_vectors: np.ndarray
+    bounds: np.ndarray  # of each document's sentences
+
+    @classmethod
+    def by(cls, encoder: BiEncoder, documents: Sequence[Document]) -> Read:
+        sentences, bounds = sentences_of(documents)
+        both = encoder.vectors([*(document.text for document in documents), *sentences])
+        return cls(both[: len(documents)], both[len(documents) :], np.array(bounds))
+
+    @classmethod
+    def whole(cls, vectors: np.ndarray) -> Read:
+        """Of documents that are known by their own vectors alone: their sentences are silent."""
+        return cls(vectors, vectors[:0], np.zeros(len(vectors) + 1, np.int64))
 
 
 @dataclass(frozen=True)
@@ -126,7 +168,13 @@ class LabelSide:
         exact, near = ExactMatcher(space.names), memory.near_matcher(space.names)
         same = space.names == memory.labels.names
         facts = facts or LabelFacts.of(
-            memory, space.names, near, name_vectors, text_vectors, specificity(space, memory.labels)
+            memory,
+            space.names,
+            near,
+            name_vectors,
+            text_vectors,
+            specificity(space, memory.labels),
+            places_in(memory.labels, space),
         )
         if trained is None and same:
             trained = NameFacts(facts.rarity, facts.topicality, facts.seldom_titled)
@@ -142,12 +190,15 @@ class LabelSide:
             parents_then(space, memory.labels),
         )
 
+    def tagged(self, tags: csr_array) -> LabelSide:
+        """The same labels, now that the remembered documents have been tagged with them."""
+        return replace(self, facts=self.facts.with_tags(tags))
+
     def edited(
         self, memory: Memory, space: LabelSpace, name_vectors: np.ndarray, text_vectors: np.ndarray
     ) -> LabelSide:
         """After a change of labels: what is known of those that stay as they are is kept."""
-        known = {(label.id, label.names, label.text): position for position, label in enumerate(self.space)}
-        places = np.array([known.get((label.id, label.names, label.text), -1) for label in space])
+        places = places_in(self.space, space)
         new = np.flatnonzero(places < 0)
         facts = self.facts.taken(places[places >= 0])
         if len(new):
@@ -159,6 +210,7 @@ class LabelSide:
                 name_vectors[new],
                 text_vectors[new],
                 specificity(space, memory.labels)[new],
+                places_in(memory.labels, space)[new],
             )
             facts = facts.joined(added)
         order = np.empty(len(space), np.int64)
@@ -171,6 +223,12 @@ class LabelSide:
         return self.name_vectors.astype(np.float32) + self.text_vectors.astype(np.float32)
 
 
+def places_in(known: LabelSpace, space: LabelSpace) -> np.ndarray:
+    """Where each label of a space is among known ones, just as it is; -1: it is not."""
+    places = {(label.id, label.names, label.text): position for position, label in enumerate(known)}
+    return np.array([places.get((label.id, label.names, label.text), -1) for label in space])
+
+
 def sources_among(features: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The sources that have these features."""
     return {source: names for source, names in SOURCES.items() if set(names) <= set(features)}
@@ -178,9 +236,9 @@ def sources_among(features: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def gather(
     documents: Sequence[Document],
+    read: Read,
     memory: Memory,
     side: LabelSide,
-    encoder: BiEncoder,
     *,
     candidates: Ranking | None = None,
     allowed: np.ndarray | None = None,
@@ -188,19 +246,16 @@ def gather(
     """All evidence about the documents' candidate labels, or about those given; nothing is read together."""
     texts = [document.text for document in documents]
     n, labels = len(documents), len(side.space)
-    sentences, bounds = sentences_of(documents)
-    both = encoder.vectors([*texts, *sentences])
-    vectors, sentence_vectors = both[:n], both[n:]
     title_lengths = np.array([len(document.title) for document in documents])
     mentions = mentions_of(texts, title_lengths, side.exact, side.space.names, side.covering)
     near = side.near.match(texts)
-    similar = borrowed(memory.similar(vectors, memory.own_positions(documents)), side.facts, labels)
-    linked = borrowed(memory.linked(documents), side.facts, labels)
+    neighbours = memory.similar(read.vectors, memory.own_positions(documents)), memory.linked(documents)
+    similar, linked = (borrowed(some, side.facts.mentions) for some in neighbours)
     mention_keys = mentions.rows.astype(np.int64) * labels + mentions.labels
     if candidates is not None:
         keys = np.unique(candidates.rows().astype(np.int64) * labels + candidates.labels)
     else:
-        nearest = search(vectors, side.both_vectors, min(BY_MEANING, labels), allowed)
+        nearest = search(read.vectors, side.both_vectors, min(BY_MEANING, labels), allowed)
         keys = np.unique(
             np.concatenate(
                 [
@@ -223,6 +278,9 @@ def gather(
 
     named = mentioned(np.ones(len(mention_keys)))
     share = near.at(keys) * (named == 0)
+    by_similar = lift(similar.at(keys), facts.mention_mean[columns])
+    by_linked = np.where(linked_rows(linked, n)[rows], lift(linked.at(keys), facts.mention_mean[columns]), 0)
+    named_nearby = np.stack([by_similar, by_linked], axis=1).astype(np.float32)
     whole = (share >= WHOLE).astype(np.float32)
     values = [
         named,
@@ -239,19 +297,22 @@ def gather(
         share,
         named * facts.specificity[columns],
         named_below(texts, title_lengths, mentions, memory, side).at(keys),
-        *by_meaning(rows, columns, vectors, sentence_vectors, bounds, memory, side),
-        lift(similar.at(keys), facts.mention_mean[columns]),
-        np.where(linked_rows(linked, n)[rows], lift(linked.at(keys), facts.mention_mean[columns]), 0),
+        *by_meaning(rows, columns, read, memory, side),
+        *(
+            with_tags(keys, some, facts, named)
+            for some, named in zip(neighbours, named_nearby.T, strict=True)
+        ),
     ]
     return Gathered(
         keys,
         np.stack(values, axis=1).astype(np.float32),
+        named_nearby,
         n,
         labels,
         mentions,
-        vectors,
-        sentence_vectors,
-        np.array(bounds),
+        read.vectors,
+        read.sentence_vectors,
+        read.bounds,
     )
 
 
@@ -273,18 +334,12 @@ def named_below(
 
 
 def by_meaning(
-    rows: np.ndarray,
-    columns: np.ndarray,
-    vectors: np.ndarray,
-    sentence_vectors: np.ndarray,
-    bounds: Sequence[int],
-    memory: Memory,
-    side: LabelSide,
+    rows: np.ndarray, columns: np.ndarray, read: Read, memory: Memory, side: LabelSide
 ) -> list[np.ndarray]:
     """Cosines with the label's name and text and of the best sentence with its name: how far above what is
     usual for the document, and then for the label.
     """
-    facts = side.facts
+    facts, vectors = side.facts, read.vectors
     names = side.name_vectors[columns].astype(np.float32)
     texts = side.text_vectors[columns].astype(np.float32)
     background_names = memory.background_names.astype(np.float32)
@@ -294,24 +349,35 @@ def by_meaning(
     best = np.zeros(len(rows), np.float32)
     usual = np.zeros((len(vectors), len(background_names)), np.float32)
     places = np.searchsorted(rows, np.arange(len(vectors) + 1))
-    for row in range(len(vectors)):
-        some = sentence_vectors[bounds[row] : bounds[row + 1]]
+    for row, (start, end) in enumerate(pairwise(read.bounds)):
+        some = read.sentence_vectors[start:end]
         if len(some):
             pairs = slice(places[row], places[row + 1])
             best[pairs] = (some @ names[pairs].T).max(axis=0)
             usual[row] = (some @ background_names.T).max(axis=0)
     sentence = Standard.of(usual).apply(best, rows)
+    sentence = (sentence - facts.sentence_mean[columns]) / facts.sentence_spread[columns]
+    has_sentences = np.diff(read.bounds) > 0
     return [
         (name - facts.name_mean[columns]) / facts.name_spread[columns],
         (text - facts.text_mean[columns]) / facts.text_spread[columns],
-        (sentence - facts.sentence_mean[columns]) / facts.sentence_spread[columns],
+        np.where(has_sentences[rows], sentence, 0),
     ]
 
 
-def borrowed(neighbours: csr_array, facts: LabelFacts, labels: int) -> Entries:
-    """What the neighbours' mentions are worth, by their weights."""
-    found = (neighbours @ facts.mentions.T).tocoo()
-    return Entries.of(found.row, found.col, found.data, neighbours.shape[0], labels)
+def borrowed(neighbours: csr_array, said: csr_array) -> Entries:
+    """What the neighbours say of each label, by their weights; said is [labels, documents]."""
+    found = (neighbours @ said.T).tocoo()
+    return Entries.of(found.row, found.col, found.data, neighbours.shape[0], said.shape[0])
+
+
+def with_tags(keys: np.ndarray, neighbours: csr_array, facts: LabelFacts, named: np.ndarray) -> np.ndarray:
+    """What neighbours name, and how much more than usual they are tagged with a label, where they are."""
+    rows, labels = keys // len(facts.tagged), keys % len(facts.tagged)
+    odds = borrowed(neighbours, facts.tags).at(keys)
+    tagged = np.where(np.diff(neighbours.indptr)[rows] > 0, lift(odds, facts.tag_mean[labels], TAG_TRACE), 0)
+    both: np.ndarray = (1 - SHARE_OF_TAGS) * named + SHARE_OF_TAGS * tagged
+    return np.where(facts.tagged[labels], both, named)
 
 
 def linked_rows(linked: Entries, documents: int) -> np.ndarray:
@@ -321,7 +387,7 @@ def linked_rows(linked: Entries, documents: int) -> np.ndarray:
     return has
 
 
-def lift(found: np.ndarray, usual: np.ndarray) -> np.ndarray:
+def lift(found: np.ndarray, usual: np.ndarray, trace: float = TRACE) -> np.ndarray:
     """How much more than usual, as a logarithm."""
-    lifted: np.ndarray = np.log((found + TRACE) / (usual + TRACE))
+    lifted: np.ndarray = np.log((found + trace) / (usual + trace))
     return lifted

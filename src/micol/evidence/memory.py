@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from micol.corpus import CITATIONS, LABELS, Corpus
 from micol.errors import MicolError
@@ -40,6 +40,8 @@ MOST_LINKED = 30
 HUB = 100
 DIRECT_LINK = 2.0
 
+# Of a sparse array, in the order in which it is made of them.
+PARTS = ("data", "indices", "indptr")
 DOCUMENTS_FILE, LABELS_FILE, ARRAYS_FILE = "documents.parquet", "labels.parquet", "arrays.safetensors"
 
 
@@ -56,6 +58,8 @@ class Memory:
     sentence_vectors: np.ndarray  # float16 [sentences of the sample, dim]
     background_names: np.ndarray  # float16 [background, dim]: vectors of some labels' names
     background_texts: np.ndarray  # float16 [background, dim]: and of their texts
+    # [labels, documents]: the odds of what documents would be tagged with; None until they have been.
+    tags: csr_array | None = None
 
     @classmethod
     def of(
@@ -85,6 +89,19 @@ class Memory:
             name_vectors[background].astype(np.float16),
             text_vectors[background].astype(np.float16),
         )
+
+    def with_tags(self, tags: csr_array) -> Memory:
+        """The same documents, of which what has been worked out stays."""
+        tagged = replace(self, tags=tags)
+        tagged.__dict__.update({**self.__dict__, "tags": tags})
+        return tagged
+
+    def tags_at(self, places: np.ndarray) -> csr_array:
+        """The tags of the labels at these places; nothing for those at -1."""
+        nothing = csr_array((1, len(self.documents)), dtype=np.float32)
+        if self.tags is None:
+            return nothing[np.zeros(len(places), np.int64)]
+        return csr_array(vstack([self.tags, nothing]))[places]
 
     @cached_property
     def texts(self) -> list[str]:
@@ -224,6 +241,8 @@ class Memory:
             "vectors", "sample", "sentence_bounds", "sentence_vectors", "background_names", "background_texts"
         )  # fmt: skip
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+        if self.tags is not None:
+            arrays |= {f"tags_{part}": getattr(self.tags, part) for part in PARTS}
         save_file(arrays, folder / ARRAYS_FILE)
 
     @classmethod
@@ -243,7 +262,11 @@ class Memory:
                 f"{folder / ARRAYS_FILE}: cannot be read ({error}); copy the model folder again"
             ) from error
         documents = Corpus.read(folder / DOCUMENTS_FILE, schema, cache=False)
-        return cls(documents, LabelSpace.read(folder / LABELS_FILE), **arrays)
+        labels = LabelSpace.read(folder / LABELS_FILE)
+        tags = [arrays.pop(f"tags_{part}", None) for part in PARTS]
+        if tags[0] is not None:
+            arrays["tags"] = csr_array(tuple(tags), shape=(len(labels), len(documents)))
+        return cls(documents, labels, **arrays)
 
 
 def without_labels(corpus: Corpus) -> Corpus:
