@@ -139,6 +139,7 @@ class Trial:
         return {
             "rough sum": self.rough_sum,
             **{f"without {source}": partial(self.without, source) for source in sources},
+            "without tags of neighbours": self.without_tags,
             "lexical evidence alone": lambda: self.weighed(self.rough(others)),
             "lexical ranking": lambda: self.weighed(
                 np.array([EXACT_NAMES.get(name, 0.0) for name in self.gathered[0].features], np.float32)
@@ -165,6 +166,12 @@ class Trial:
         from micol.evidence.fusion import learn
 
         return self.weighed(learn(self.practice, without=[source]).weights)
+
+    def without_tags(self) -> dict[str, Any]:
+        from micol.evidence.fusion import learn
+
+        found = self.gathered[0].untagged
+        return self.scores_of(found.ranking(found.values @ learn(self.practice.untagged).weights))
 
     def without_training(self) -> dict[str, Any]:
         from micol.classify import Classifier

@@ -1,4 +1,6 @@
-"""What a model remembers of the documents that it was trained on: texts, metadata and vectors, no labels."""
+"""What a model remembers of the documents that it was trained on: texts, metadata, vectors and guessed tags,
+no labels of their own.
+"""
 
 from __future__ import annotations
 
