@@ -151,6 +151,7 @@ def measured() -> dict[str, list[str]]:
         ("classifier", "classifier", "--table"),
         ("development", "classifier", "--table", "--output", str(results / "development.jsonl")),
         ("best", "best", "--table"),
+        ("cpu", "best", "--table", "--output", str(results / "best_cpu.jsonl")),
         ("further_sources", "further_sources", "--table"),
         ("path_choice", "path_choice"),
         ("poorer", "poorer", "--table"),
@@ -166,7 +167,7 @@ def measured() -> dict[str, list[str]]:
     ("page", "programs"),
     [
         ("results", ["classifier", "development"]),
-        ("best", ["best", "reader", "classifier", "path_choice", "poorer"]),
+        ("best", ["best", "cpu", "reader", "classifier", "path_choice", "poorer"]),
     ],
 )
 def test_numbers_in_tables_are_those_that_were_measured(
