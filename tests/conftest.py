@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+import micol
 import world
 from pages import ROOT
 
@@ -78,6 +79,21 @@ def unseen_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_lines(
         tmp_path_factory.mktemp("world") / "unseen.jsonl", world.documents(120, seed=1, first=240)
     )
+
+
+@pytest.fixture(scope="session")
+def corpus(docs_file: Path) -> micol.Corpus:
+    return micol.Corpus.read(docs_file)
+
+
+@pytest.fixture(scope="session")
+def labels(labels_file: Path) -> micol.LabelSpace:
+    return micol.LabelSpace.read(labels_file)
+
+
+@pytest.fixture(scope="session")
+def unseen(unseen_file: Path) -> micol.Corpus:
+    return micol.Corpus.read(unseen_file)
 
 
 @pytest.fixture(scope="session")

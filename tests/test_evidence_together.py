@@ -42,21 +42,6 @@ def few_are_read() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def corpus(docs_file: Path) -> micol.Corpus:
-    return micol.Corpus.read(docs_file)
-
-
-@pytest.fixture(scope="module")
-def labels(labels_file: Path) -> micol.LabelSpace:
-    return micol.LabelSpace.read(labels_file)
-
-
-@pytest.fixture(scope="module")
-def unseen(unseen_file: Path) -> micol.Corpus:
-    return micol.Corpus.read(unseen_file)
-
-
-@pytest.fixture(scope="module")
 def folder(
     corpus: micol.Corpus, labels: micol.LabelSpace, tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:

@@ -16,18 +16,7 @@ from micol.rank.bi_encoder import BiEncoder
 
 
 @pytest.fixture(scope="module")
-def corpus(docs_file: Path) -> micol.Corpus:
-    return micol.Corpus.read(docs_file)
-
-
-@pytest.fixture(scope="module")
-def unseen(unseen_file: Path) -> micol.Corpus:
-    return micol.Corpus.read(unseen_file)
-
-
-@pytest.fixture(scope="module")
-def model(corpus: micol.Corpus, labels_file: Path, tiny_bert: Path) -> micol.Classifier:
-    labels = micol.LabelSpace.read(labels_file)
+def model(corpus: micol.Corpus, labels: micol.LabelSpace, tiny_bert: Path) -> micol.Classifier:
     return micol.train(
         corpus, labels, "P->P", base=str(tiny_bert), pairs=128, batch_size=32, learning_rate=1e-3
     )
