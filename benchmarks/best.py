@@ -151,7 +151,7 @@ class Trial:
     def rough_sum(self) -> dict[str, Any]:
         from micol.evidence.fusion import places_left_out
 
-        return self.weighed(self.rough(places_left_out(self.practice)))
+        return self.weighed(self.rough(places_left_out(self.practice.untagged)))
 
     def rough(self, left_out: Sequence[str]) -> np.ndarray:
         from micol.evidence.fusion import rough_weights
