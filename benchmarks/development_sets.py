@@ -7,10 +7,11 @@ meshnotes  scope notes of MeSH headings; labels are the headings above them (--m
 foldoc     entries of the Free On-line Dictionary of Computing; labels are its subject categories
 gcloud     help texts of the Google Cloud CLI; labels are its groups and verbs (--gcloud: its folder)
 npm        readmes of npm packages; labels are their authors' keywords
+pypi       descriptions of PyPI packages; labels are their authors' keywords (no weight is settled on it)
 
 Each becomes FOLDER/NAME with docs.jsonl.gz, labels.jsonl.gz and test_ids.txt. WordNet and FOLDOC come as
-Debian packages, which apt fetches into FOLDER/downloads; packages of npm come one by one, for a quarter of an
-hour. A second run finds them there.
+Debian packages, which apt fetches into FOLDER/downloads; packages of npm and PyPI come one by one, for a
+quarter and half of an hour. A second run finds them there.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from development.foldoc import foldoc
 from development.gcloud import gcloud
 from development.mesh import meshnotes
 from development.npm import npm
+from development.pypi import pypi
 from development.wordnet import wordnet
 from micol.errors import MicolError
 from micol.progress import say
 
-NEEDS = {"wordnet": None, "meshnotes": "mesh", "foldoc": None, "gcloud": "gcloud", "npm": None}
-FETCHED = {"wordnet": wordnet, "foldoc": foldoc, "npm": npm}
+NEEDS = {"wordnet": None, "meshnotes": "mesh", "foldoc": None, "gcloud": "gcloud", "npm": None, "pypi": None}
+FETCHED = {"wordnet": wordnet, "foldoc": foldoc, "npm": npm, "pypi": pypi}
 
 
 def main() -> None:

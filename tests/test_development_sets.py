@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import shutil
 import sys
-import tarfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
-import micol
 from pages import ROOT
 
 pytestmark = pytest.mark.usefixtures("benchmarks_can_be_imported")
@@ -213,108 +208,6 @@ def test_commands_become_documents_and_groups_and_verbs_labels(tmp_path: Path) -
         ("dns", ["dns"]),
         ("verb.list", ["list"]),
     ]
-
-
-README = """# left-pad [![Build][1]](https://example.org)
-<p align="center"><img src="logo.svg"></p>
-
-Pads a **string** on the [left](https://example.org/left), with `spaces` or [zeros][2].
-
-```js
-pad("code is no prose")
-```
-| a | table |
-| --- | --- |
-
-## Install
-- from npm
-
-[1]: https://example.org/badge.svg
-"""
-
-
-def test_the_prose_of_a_readme_has_no_code_tables_badges_or_marks() -> None:
-    from development.npm import prose
-
-    expected = "left-pad Pads a string on the left, with spaces or zeros. Install from npm"
-    assert prose(README) == expected
-    assert len(prose("word " * 500).split()) == 200
-
-
-def test_packages_become_documents_and_shared_keywords_labels(tmp_path: Path) -> None:
-    from development.common import write_lines
-    from development.npm import MIN_PACKAGES, npm
-
-    def package(number: int, **more: Any) -> dict[str, Any]:
-        known = {"description": "Pads", "keywords": ["Left-Pad", "left_pad", "x", f"own {number}"]}
-        kept = {"people": ["Ada"], "dependencies": ["strings"], "readme": "Pads a string. " * 20}
-        return {"name": f"pad-{number}", **known, **kept, **more}
-
-    some = [package(number) for number in range(MIN_PACKAGES)]
-    write_lines(tmp_path / "npm.jsonl.gz", [*some, package(99, readme="Too short to tell.")])
-    made = npm(tmp_path)
-    assert [label["names"] for label in made.labels] == [["left pad"]]
-    assert [record["id"] for record in made.documents] == [one["name"] for one in some]
-    first = made.documents[0]
-    assert (first["labels"], first["authors"], first["references"]) == (["left pad"], ["Ada"], ["strings"])
-
-
-def test_packages_are_fetched_from_a_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from development import npm
-
-    class Registry(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = answers.get(self.path)
-            self.send_response(200 if found else 404)
-            self.end_headers()
-            self.wfile.write(found or b"")
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    def packed(name: str, text: bytes) -> bytes:
-        file = io.BytesIO()
-        with tarfile.open(fileobj=file, mode="w:gz") as archive:
-            info = tarfile.TarInfo(f"package/{name}")
-            info.size = len(text)
-            archive.addfile(info, io.BytesIO(text))
-        return file.getvalue()
-
-    def manifest(archive: str, **more: Any) -> bytes:
-        dist = {"tarball": f"{registry}/{archive}", "unpackedSize": 10}
-        known = {"description": "Pads", "keywords": ["pad"], "author": {"name": "Ada"}, "dist": dist}
-        return json.dumps({**known, **more}).encode()
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
-        registry = f"http://127.0.0.1:{server.server_port}"
-        answers = {
-            "/pad/latest": manifest("pad.tgz", dependencies={"strings": "1"}),
-            "/pad.tgz": packed("README.md", b"Pads a string."),
-            "/mute/latest": manifest("pad.tgz", keywords=[]),
-            "/bare/latest": manifest("bare.tgz"),
-            "/bare.tgz": packed("index.js", b"0"),
-            "/broken/latest": manifest("broken.tgz"),
-            "/broken.tgz": b"no archive",
-            "/large/latest": manifest("pad.tgz", dist={"tarball": registry, "unpackedSize": 10**9}),
-        }
-        Thread(target=server.serve_forever, daemon=True).start()
-        names = ["bare", "broken", "gone", "large", "mute", "pad"]
-        monkeypatch.setattr(npm, "listed_names", lambda _: names)
-        monkeypatch.setattr(npm, "told_by_npm", lambda *_: f"{registry}/\n")
-        (found,) = npm.kept_packages(tmp_path)
-        server.shutdown()
-    assert found == {
-        "name": "pad",
-        "description": "Pads",
-        "keywords": ["pad"],
-        "people": ["Ada"],
-        "dependencies": ["strings"],
-        "readme": "Pads a string.",
-    }
-    # What was fetched is there when nobody answers any more.
-    assert list(npm.kept_packages(tmp_path)) == [found]
-    with pytest.raises(micol.MicolError, match="could not be fetched"):
-        npm.got(f"{registry}/pad.tgz")
 
 
 def test_the_weights_in_use_are_those_that_were_settled() -> None:
