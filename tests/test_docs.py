@@ -152,6 +152,7 @@ def measured() -> dict[str, list[str]]:
         ("development", "classifier", "--table", "--output", str(results / "development.jsonl")),
         ("best", "best", "--table"),
         ("cpu", "best", "--table", "--output", str(results / "best_cpu.jsonl")),
+        ("calibration", "calibration", "--table"),
         ("further_sources", "further_sources", "--table"),
         ("path_choice", "path_choice"),
         ("poorer", "poorer", "--table"),
@@ -191,8 +192,9 @@ def test_where_data_are_poorer_is_what_was_measured(measured: dict[str, list[str
     assert hierarchy in page
 
 
-def test_further_sources_are_what_was_measured(measured: dict[str, list[str]]) -> None:
-    assert "\n".join(measured["further_sources"]) in (ROOT / "docs/best.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("page", "program"), [("best", "further_sources"), ("calibration", "calibration")])
+def test_whole_tables_are_what_was_measured(page: str, program: str, measured: dict[str, list[str]]) -> None:
+    assert "\n".join(measured[program]) in (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
 
 
 def test_the_first_numbers_of_the_readme_are_those_that_were_measured(measured: dict[str, list[str]]) -> None:

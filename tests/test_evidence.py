@@ -17,7 +17,7 @@ import micol
 import world
 from micol.evidence.choice import HiddenTitles, judge_paths, verdict
 from micol.evidence.facts import LabelFacts, NameFacts, rarity_of
-from micol.evidence.fusion import ROUGH, agreement, learn, logistic, on_top
+from micol.evidence.fusion import ROUGH, Fusion, agreement, learn, logistic, on_top
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
 from micol.evidence.hierarchy import specificity
 from micol.evidence.mentions import mentions_of
@@ -183,6 +183,30 @@ def test_what_speaks_against_the_rest_is_left_out() -> None:
         right.reshape(1000, 20)[np.arange(1000), ranked].mean()
         > right.reshape(1000, 20)[np.arange(1000), alone].mean()
     )
+
+
+def test_scores_add_up_to_what_the_user_says_and_keep_their_order() -> None:
+    rng = np.random.default_rng(2)
+    right = rng.random(12_000) < 0.15
+    values = witnessed(right, rng).astype(np.float32)
+    found = made_up(values, 1000, 12)
+    by_agreement, told = learn(found), learn(found, labels_per_document=4)
+    for fusion in (by_agreement, told):
+        sums = fusion.probabilities(values).reshape(1000, 12).sum(axis=1)
+        assert sums.mean() == pytest.approx(fusion.labels_per_document, abs=1e-3)
+        assert fusion.told()[-1] == f"scores of a document's labels add up to {sums.mean():.1f}"
+    assert told.labels_per_document == pytest.approx(4, abs=1e-3)
+    assert by_agreement.labels_per_document < 3
+    assert (told.weights == by_agreement.weights).all()
+    assert (told.intercept, told.slope) == (by_agreement.intercept, by_agreement.slope)
+
+
+def test_a_model_of_an_earlier_version_does_not_say_what_scores_add_up_to() -> None:
+    fusion = Fusion(np.zeros(len(FEATURES), np.float32), 0.5, 2.0, -1.0, ("linked",), 3.5)
+    stored = fusion.as_dict()
+    assert Fusion.from_dict(stored).labels_per_document == 3.5
+    del stored["labels_per_document"]
+    assert "add up" not in "".join(Fusion.from_dict(stored).told())
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,8 @@ def test_the_papers_recipe_is_its_appendix() -> None:
         ({"warmup": 2.0}, "warmup must be between 0 and 1, got 2.0"),
         ({"temperature": float("nan")}, "temperature must be above 0, got nan"),
         ({"dense_top": -1}, "dense_top must be 0 or more, got -1"),
+        ({"labels_per_document": -1}, "labels_per_document must be between 0 and 40, got -1"),
+        ({"labels_per_document": 41}, "labels_per_document must be between 0 and 40, got 41"),
         ({"max_tokens": 2}, "max_tokens must be at least 8, got 2"),
         ({"keep_best": True, "checkpoints": 0}, "keep_best chooses among checkpoints"),
         ({"pooling": "max"}, "pooling must be one of auto, cls, mean, got 'max'"),

@@ -25,6 +25,7 @@ from micol.rank.encoder import Encoder
 from micol.rank.packing import FusedSelfAttention
 from micol.rank.trainer import choose_dropout
 from micol.ranking import Ranking
+from micol.records import Label
 from micol.settings import resolve
 from processes import Command
 
@@ -235,6 +236,14 @@ def test_nothing_to_train_on_is_a_sentence(
     with pytest.raises(MicolError, match=r"no document reaches another by P->P.*no document has .refer"):
         micol.train(alone, label_spaces["bi"], "P->P", base=str(tiny_bert), output=tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_labels_a_document_than_there_are_is_a_sentence(
+    tiny_bert: Path, corpora: dict[str, micol.Corpus]
+) -> None:
+    two = LabelSpace.from_labels([Label("a", ("Web",)), Label("b", ("Graph",))])
+    with pytest.raises(MicolError, match=r"must be fewer than the 2 labels of .*, got 2\.5"):
+        micol.train(corpora["bi"], two, base=str(tiny_bert), labels_per_document=2.5)
 
 
 def test_too_few_pairs_to_judge_by_is_a_sentence(

@@ -28,6 +28,8 @@ NOT_NEGATIVE = (
 SHARES = ("title_pairs", "warmup", "interpolate")
 # [CLS], [SEP] and some words; two texts and their separators for the cross-encoder.
 FEWEST_TOKENS = 8
+# A document has some eighty candidate labels, not all of which can be right.
+MOST_LABELS_PER_DOCUMENT = 40
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Settings:
     memory: int = 50_000
     # Whether documents have the general labels above their special ones, too; auto: found out.
     hierarchy: str = AUTO
+    # How many labels people give a document, so that scores are as high as they should be; 0: found out.
+    labels_per_document: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -88,6 +92,11 @@ class Settings:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        if not 0 <= self.labels_per_document <= MOST_LABELS_PER_DOCUMENT:
+            raise UsageError(
+                f"labels_per_document must be between 0 and {MOST_LABELS_PER_DOCUMENT}, "
+                f"got {self.labels_per_document}"
+            )
         if self.max_tokens < FEWEST_TOKENS:
             raise UsageError(f"max_tokens must be at least {FEWEST_TOKENS}, got {self.max_tokens}")
         if self.keep_best and not self.checkpoints:

@@ -59,6 +59,11 @@ def train(
     Interrupted, the same call with `resume=True` goes on from the newest whole checkpoint beside `output`.
     """
     settings = resolve(architecture, path, recipe, given)
+    if settings.labels_per_document >= len(labels):
+        raise UsageError(
+            f"labels_per_document must be fewer than the {len(labels):,} labels of {labels.source}, "
+            f"got {settings.labels_per_document:g}"
+        )
     report: list[str] = []
     if settings.path == AUTO and ready_pairs is None and not init_only:
         settings, report = with_chosen_path(corpus, labels, settings)

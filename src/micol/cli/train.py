@@ -48,6 +48,8 @@ HELP = {
     "evidence": "Fuse the encoder's score with what the text names and what similar and linked documents do.",
     "memory": "Documents remembered, with their vectors, to look for similar and linked ones.",
     "hierarchy": "Whether documents have their special labels alone or the general ones above, too.",
+    "labels_per_document": "Labels that people usually give a document, which scores then add up to; 0: "
+    "found out, but not well.",
     "seed": "Decides pairs, order and initial weights.",
 }
 

@@ -49,7 +49,10 @@ class Fused:
         memory, side = memory.with_tags(tags), side.tagged(tags)
         reader = reader_of(cross, memory.labels, memory)
         evidence = practice(memory, side, encoder, settings.seed, reader)
-        return cls(memory, side, learn(evidence, hierarchy=settings.hierarchy), reader)
+        fusion = learn(
+            evidence, hierarchy=settings.hierarchy, labels_per_document=settings.labels_per_document
+        )
+        return cls(memory, side, fusion, reader)
 
     def gather(
         self,

@@ -54,6 +54,8 @@ class Fusion:
     slope: float
     shift: float
     rejected: tuple[str, ...] = ()
+    # What the probabilities of a document add up to, in the mean; a model of an earlier version does not say.
+    labels_per_document: float = 0.0
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -91,7 +93,10 @@ class Fusion:
             else:
                 lines.append(f"silent: {source}, which has nothing to say of these documents")
         features = [name for name in self.rejected if name not in SOURCES]
-        return lines + [f"left out: {name}, whose weight would be negative" for name in features]
+        lines += [f"left out: {name}, whose weight would be negative" for name in features]
+        if self.labels_per_document:
+            lines.append(f"scores of a document's labels add up to {self.labels_per_document:.1f}")
+        return lines
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -102,6 +107,7 @@ class Fusion:
             "slope": self.slope,
             "shift": self.shift,
             "rejected": list(self.rejected),
+            "labels_per_document": self.labels_per_document,
         }
 
     @classmethod
@@ -110,13 +116,25 @@ class Fusion:
         known = stored["weights"]
         looked_at = [name for name in FEATURES if name != TOGETHER or name in known]
         weights = np.array([known.get(name, 0.0) for name in looked_at], np.float32)
-        return cls(weights, stored["intercept"], stored["slope"], stored["shift"], tuple(stored["rejected"]))
+        return cls(
+            weights,
+            stored["intercept"],
+            stored["slope"],
+            stored["shift"],
+            tuple(stored["rejected"]),
+            stored.get("labels_per_document", 0.0),
+        )
 
 
-def learn(practice: Gathered, without: Sequence[str] = (), hierarchy: str = AUTO) -> Fusion:
+def learn(
+    practice: Gathered,
+    without: Sequence[str] = (),
+    hierarchy: str = AUTO,
+    labels_per_document: float = 0,
+) -> Fusion:
     """Weights and calibration from the evidence about unlabelled documents.
 
-    `without` names sources to leave out, for ablations; `hierarchy` is the setting of that name.
+    `without` names sources to leave out, for ablations; the others are the settings of those names.
     """
     features, places = practice.features, places_left_out(practice.untagged, hierarchy)
     at_odds = [
@@ -160,7 +178,12 @@ def learn(practice: Gathered, without: Sequence[str] = (), hierarchy: str = AUTO
         weights[below] = rough[below] * spreads[0] / max(spreads[1], 1e-9)
     logits = practice.values @ weights + found[-1]
     slope, shift = logistic(logits[:, None].astype(float), agreement(practice.untagged, rough), 0.0)
-    return Fusion(weights, float(found[-1]), max(float(slope), 1e-3), float(shift), tuple(rejected))
+    slope = max(float(slope), 1e-3)
+    if labels_per_document:
+        # How many are right is told, so agreement is asked only how steeply the odds rise.
+        shift = shift_to_mean(slope * logits, labels_per_document * practice.documents / len(logits))
+    sums = float(sigmoid(slope * logits + shift).sum() / practice.documents)
+    return Fusion(weights, float(found[-1]), slope, float(shift), tuple(rejected), sums)
 
 
 def rough_weights(features: Sequence[str], left_out: Sequence[str] = ()) -> np.ndarray:
