@@ -10,12 +10,12 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from micol.corpus import Corpus
+from micol.evidence.mentions import NameMatcher
 from micol.inspection import default_paths
 from micol.labels import LabelSpace
 from micol.pairs import draw_pairs
 from micol.progress import track
 from micol.ranking import row_numbers
-from micol.retrieve import ExactMatcher
 
 if TYPE_CHECKING:
     from micol.rank.bi_encoder import BiEncoder
@@ -73,7 +73,7 @@ def judge_paths(corpus: Corpus, labels: LabelSpace, seed: int) -> list[PathJudge
 
 def named_labels(texts: Sequence[str], labels: LabelSpace) -> csr_array:
     """For each document a unit vector of what it names, weighed by rarity, number and title."""
-    found = ExactMatcher(labels.names).match(texts)
+    found = NameMatcher(labels.names).match(texts)
     frequency = np.bincount(found.labels, minlength=len(labels))
     rarity = np.log(np.maximum(len(texts) / (frequency + 1), 1))
     weights = (1 + found.in_title(texts)) * np.log1p(found.counts) * rarity[found.labels]
@@ -103,7 +103,7 @@ class HiddenTitles:
         some = np.random.default_rng((seed, 7)).permutation(len(corpus))[: 5 * HIDDEN_TITLES]
         table = corpus.table.select(["title", "abstract"]).take(some)
         titles, abstracts = table["title"].to_pylist(), table["abstract"].to_pylist()
-        found = ExactMatcher(labels.names).match(titles)
+        found = NameMatcher(labels.names).match(titles)
         named = np.diff(found.indptr) > 0
         fit = [i for i in np.flatnonzero(named) if abstracts[i]][:HIDDEN_TITLES]
         if len(fit) < 50:

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from micol.evidence.memory import Memory
-from micol.evidence.mentions import Mentions, mentions_of
+from micol.evidence.mentions import Mentions, NameMatcher, mentions_of
 from micol.evidence.near import NearMatcher
-from micol.retrieve import ExactMatcher
 
 # Topicality of a label that few documents name is taken to be this much like that of a usual one.
 PRIOR_DOCUMENTS = 5
@@ -52,8 +51,8 @@ class NameFacts:
     @classmethod
     def of(cls, memory: Memory, names: Sequence[Sequence[str]]) -> tuple[NameFacts, Mentions]:
         """With the mentions in the remembered documents that they were found by."""
-        matcher, known = ExactMatcher(names), memory.labels.names
-        covering = matcher if names == known else ExactMatcher(known)
+        matcher, known = NameMatcher(names), memory.labels.names
+        covering = matcher if names == known else NameMatcher(known)
         found = mentions_of(memory.texts, memory.title_lengths, matcher, names, covering)
         frequency = np.bincount(found.labels, minlength=len(names))
         facts = cls(

@@ -14,13 +14,12 @@ from scipy.sparse import csr_array
 from micol.evidence.facts import LabelFacts, NameFacts, Standard, mention_worth
 from micol.evidence.hierarchy import parents_then, specificity
 from micol.evidence.memory import Memory
-from micol.evidence.mentions import Mentions, mentions_of
+from micol.evidence.mentions import Mentions, NameMatcher, mentions_of
 from micol.evidence.near import WHOLE, NearMatcher
 from micol.evidence.sentences import sentences_of
 from micol.labels import LabelSpace
 from micol.ranking import Ranking
 from micol.records import Document
-from micol.retrieve import ExactMatcher
 from micol.retrieve.dense import search
 from micol.sparse import Entries
 
@@ -147,8 +146,8 @@ class LabelSide:
     space: LabelSpace
     name_vectors: np.ndarray  # float16
     text_vectors: np.ndarray  # float16
-    exact: ExactMatcher
-    covering: ExactMatcher
+    exact: NameMatcher
+    covering: NameMatcher
     near: NearMatcher
     facts: LabelFacts
     # Of the labels that training knew, whatever became of them since: an edit of one moves no other.
@@ -165,7 +164,7 @@ class LabelSide:
         facts: LabelFacts | None = None,
         trained: NameFacts | None = None,
     ) -> LabelSide:
-        exact, near = ExactMatcher(space.names), memory.near_matcher(space.names)
+        exact, near = NameMatcher(space.names), memory.near_matcher(space.names)
         same = space.names == memory.labels.names
         facts = facts or LabelFacts.of(
             memory,
@@ -183,7 +182,7 @@ class LabelSide:
             name_vectors,
             text_vectors,
             exact,
-            exact if same else ExactMatcher(memory.labels.names),
+            exact if same else NameMatcher(memory.labels.names),
             near,
             facts,
             trained or NameFacts.of(memory, memory.labels.names)[0],

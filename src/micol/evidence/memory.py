@@ -17,13 +17,13 @@ from scipy.sparse import csr_array, vstack
 
 from micol.corpus import CITATIONS, LABELS, Corpus
 from micol.errors import MicolError
+from micol.evidence.mentions import NameMatcher
 from micol.evidence.near import NearMatcher, frequency_of_stems, stems
 from micol.evidence.sentences import sentences_of
 from micol.evidence.shares import Share
 from micol.labels import LabelSpace
 from micol.ranking import row_numbers
 from micol.records import Document
-from micol.retrieve import ExactMatcher
 from micol.schema import Schema
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Memory:
     @cached_property
     def titled(self) -> Share:
         """Of the documents that name a label, those that name it in the title."""
-        found = ExactMatcher(self.labels.names).match(self.texts[:COUNTED])
+        found = NameMatcher(self.labels.names).match(self.texts[:COUNTED])
         in_title = found.starts < self.title_lengths[row_numbers(found.indptr)]
         counts = np.bincount(found.labels, minlength=len(self.labels))
         return Share.of(np.bincount(found.labels, in_title, len(self.labels)), counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,23 @@ from micol.retrieve import ExactMatcher, Matches
 
 # A name like "ALS" or "CAT" is meant only where it is written so.
 LONGEST_ACRONYM = 5
+# A mark that joins two words, looked for before what stands around it.
+JOINT = re.compile(r"[-‐‑–_](?<=[^\W_].)(?=[^\W_])")
+
+
+class NameMatcher:
+    """Finds names however their words are joined: `web-graph` and `web_graph` are a web graph."""
+
+    def __init__(self, names: Sequence[Sequence[str]]) -> None:
+        self.exact = ExactMatcher([[spoken(name) for name in some] for some in names])
+
+    def match(self, texts: Sequence[str]) -> Matches:
+        return self.exact.match([spoken(text) for text in texts])
+
+
+def spoken(text: str) -> str:
+    """As one would say it: blanks between words, and everything where it was."""
+    return JOINT.sub(" ", text)
 
 
 @dataclass(frozen=True)
@@ -32,9 +50,9 @@ class Mentions:
 def mentions_of(
     texts: Sequence[str],
     title_lengths: np.ndarray,
-    matcher: ExactMatcher,
+    matcher: NameMatcher,
     names: Sequence[Sequence[str]],
-    covering: ExactMatcher,
+    covering: NameMatcher,
 ) -> Mentions:
     """What the texts, which begin with their titles, name. `covering` has the longer names that take a
     shorter one's place.
@@ -86,7 +104,8 @@ def miswritten(
     for entry, (label, number) in enumerate(zip(found.labels.tolist(), found.names.tolist(), strict=True)):
         name = names[label][number]
         if is_acronym(name):
-            flags[entry] = texts[rows[entry]][found.starts[entry] : found.ends[entry]] != name
+            written = texts[rows[entry]][found.starts[entry] : found.ends[entry]]
+            flags[entry] = spoken(written) != spoken(name)
     return flags
 
 
