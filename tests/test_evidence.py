@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import micol
 import world
-from micol.evidence.choice import HiddenTitles, judge_paths, verdict
+from micol.evidence.choice import HiddenTitles, TrainingVerdict, judge_paths, verdict
 from micol.evidence.facts import LabelFacts, NameFacts, rarity_of
 from micol.evidence.fusion import ROUGH, Fusion, agreement, learn, logistic, on_top
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
@@ -456,8 +456,18 @@ def test_training_that_did_harm_is_found_out(
         weight.data = 0 * weight.data + 0.01
     found = verdict(hidden, usual, harmed)
     assert not found.helped
-    assert "did not help, so the untrained encoder is used" in found.sentence()
+    assert "did not surely help, so the untrained encoder is used" in found.sentence()
     assert verdict(hidden, harmed, usual).helped
+    level = verdict(hidden, usual, usual)
+    assert (level.after - level.before, level.error, level.helped) == (0, 0, False)
+
+
+def test_a_gain_that_may_be_chance_is_none() -> None:
+    sure, unsure = (TrainingVerdict(0.4, 0.4 + gain, 0.002, 2000) for gain in (0.0061, 0.0059))
+    assert sure.helped
+    assert sure.sentence().startswith("training helped, so it is used: labels of 2,000 hidden titles")
+    assert not unsure.helped
+    assert unsure.sentence().endswith("0.4000 before and 0.4059 after (standard error 0.0020)")
 
 
 @given(st.lists(st.lists(st.integers(-2, 2), max_size=12), max_size=6), st.integers(1, 3))

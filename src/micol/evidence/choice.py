@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from micol.corpus import Corpus
+from micol.evidence.fusion import SURE
 from micol.evidence.mentions import NameMatcher
 from micol.inspection import default_paths
 from micol.labels import LabelSpace
@@ -138,24 +139,32 @@ class HiddenTitles:
 
 @dataclass(frozen=True)
 class TrainingVerdict:
-    """Whether the trained encoder finds the labels of hidden titles better than the untrained one."""
+    """Whether the trained encoder surely finds the labels of hidden titles better than the untrained one.
+
+    What hardly helps the encoder alone may cost where all evidence is fused.
+    """
 
     before: float
     after: float
+    error: float  # the standard error of the difference
     documents: int
 
     @property
     def helped(self) -> bool:
-        return self.after > self.before
+        return self.after - self.before > SURE * self.error
 
     def sentence(self) -> str:
-        change = "helped, so it is used" if self.helped else "did not help, so the untrained encoder is used"
+        if self.helped:
+            change = "helped, so it is used"
+        else:
+            change = "did not surely help, so the untrained encoder is used"
         return (
             f"training {change}: labels of {self.documents:,} hidden titles found by the abstract alone, "
-            f"{self.before:.4f} before and {self.after:.4f} after"
+            f"{self.before:.4f} before and {self.after:.4f} after (standard error {self.error:.4f})"
         )
 
 
 def verdict(hidden: HiddenTitles, untrained: BiEncoder, trained: BiEncoder) -> TrainingVerdict:
     before, after = hidden.gain(untrained), hidden.gain(trained)
-    return TrainingVerdict(float(before.mean()), float(after.mean()), len(before))
+    error = (after - before).std(ddof=1) / np.sqrt(len(before))
+    return TrainingVerdict(float(before.mean()), float(after.mean()), float(error), len(before))
