@@ -242,7 +242,7 @@ def test_more_labels_a_document_than_there_are_is_a_sentence(
     tiny_bert: Path, corpora: dict[str, micol.Corpus]
 ) -> None:
     two = LabelSpace.from_labels([Label("a", ("Web",)), Label("b", ("Graph",))])
-    with pytest.raises(MicolError, match=r"must be fewer than the 2 labels of .*, got 2\.5"):
+    with pytest.raises(MicolError, match=r"must be fewer than there are labels \(2 in .*\), got 2\.5"):
         micol.train(corpora["bi"], two, base=str(tiny_bert), labels_per_document=2.5)
 
 

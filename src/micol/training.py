@@ -61,7 +61,7 @@ def train(
     settings = resolve(architecture, path, recipe, given)
     if settings.labels_per_document >= len(labels):
         raise UsageError(
-            f"labels_per_document must be fewer than the {len(labels):,} labels of {labels.source}, "
+            f"labels_per_document must be fewer than there are labels ({len(labels):,} in {labels.source}), "
             f"got {settings.labels_per_document:g}"
         )
     report: list[str] = []
