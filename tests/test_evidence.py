@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import micol
 import world
-from micol.evidence.choice import HiddenTitles, TrainingVerdict, judge_paths, verdict
+from micol.evidence.choice import HiddenTitles, TrainingVerdict, headed, judge_paths, verdict
 from micol.evidence.facts import LabelFacts, NameFacts, rarity_of
 from micol.evidence.fusion import ROUGH, Fusion, agreement, learn, logistic, on_top
 from micol.evidence.gather import FEATURES, SOURCES, Gathered
@@ -460,6 +460,21 @@ def test_training_that_did_harm_is_found_out(
     assert verdict(hidden, harmed, usual).helped
     level = verdict(hidden, usual, usual)
     assert (level.after - level.before, level.error, level.helped) == (0, 0, False)
+
+
+def test_without_titles_first_sentences_are_hidden(
+    corpus: micol.Corpus, labels: micol.LabelSpace, tiny_bert: Path
+) -> None:
+    records = [{"id": one.id, "text": f"{one.title} {one.id}.\n{one.abstract}"} for one in corpus]
+    bare = micol.Corpus.from_records(records)
+    titled, hidden = HiddenTitles.of(corpus, labels, 0), HiddenTitles.of(bare, labels, 0)
+    assert titled is not None
+    assert hidden is not None
+    assert hidden.abstracts == titled.abstracts
+    assert (hidden.rows.tolist(), hidden.columns.tolist()) == (titled.rows.tolist(), titled.columns.tolist())
+    assert headed("", "") == ("", "")
+    assert headed("", "One sentence and no more") == ("One sentence and no more", "")
+    assert HiddenTitles.of(bare.select(np.arange(40)), labels, 0) is None
 
 
 def test_a_gain_that_may_be_chance_is_none() -> None:

@@ -144,7 +144,9 @@ def with_better_encoder(
     """Ranks by the trained encoder if it beats the untrained one where no label is needed to tell."""
     hidden = HiddenTitles.of(corpus, labels, seed)
     if hidden is None:
-        return trained, "too few titles name a label to tell whether training has helped; it is used"
+        return replace(trained, ranker=untrained), (
+            "too few titles name a label to tell whether training helped, so the untrained encoder is used"
+        )
     assert isinstance(trained.ranker, BiEncoder)
     for ranker in (trained.ranker, untrained):
         ranker.encoder.settle()

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, diags_array
 from micol.corpus import Corpus
 from micol.evidence.fusion import SURE
 from micol.evidence.mentions import NameMatcher
+from micol.evidence.sentences import spans
 from micol.inspection import default_paths
 from micol.labels import LabelSpace
 from micol.pairs import draw_pairs
@@ -90,7 +91,10 @@ def likeness(named: csr_array, first: np.ndarray, second: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class HiddenTitles:
-    """Documents without their titles, and the labels that the titles name."""
+    """Documents without their titles, and the labels that the titles name.
+
+    Where there is no title, the first sentence stands for it.
+    """
 
     abstracts: list[str]
     labels: np.ndarray  # positions of the labels that any of the titles names
@@ -103,7 +107,8 @@ class HiddenTitles:
         """None where too few documents have a title that names a label, or an abstract."""
         some = np.random.default_rng((seed, 7)).permutation(len(corpus))[: 5 * HIDDEN_TITLES]
         table = corpus.table.select(["title", "abstract"]).take(some)
-        titles, abstracts = table["title"].to_pylist(), table["abstract"].to_pylist()
+        both = zip(table["title"].to_pylist(), table["abstract"].to_pylist(), strict=True)
+        titles, abstracts = zip(*(headed(title, abstract) for title, abstract in both), strict=True)
         found = NameMatcher(labels.names).match(titles)
         named = np.diff(found.indptr) > 0
         fit = [i for i in np.flatnonzero(named) if abstracts[i]][:HIDDEN_TITLES]
@@ -135,6 +140,14 @@ class HiddenTitles:
         reached = np.bincount(self.rows, weights / np.log2(2 + above), len(self.abstracts))
         total: np.ndarray = reached / np.bincount(self.rows, weights, len(self.abstracts))
         return total
+
+
+def headed(title: str, abstract: str) -> tuple[str, str]:
+    """What stands at the head of a document, and the rest."""
+    if title or not abstract:
+        return title, abstract
+    end = spans(abstract)[0][1]
+    return abstract[:end], abstract[end:].strip()
 
 
 @dataclass(frozen=True)
